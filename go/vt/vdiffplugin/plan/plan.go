@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"vitess.io/vitess/go/mysql/collations"
+
+	querypb "vitess.io/vitess/go/vt/proto/query"
+)
+
+// Table says how one table of a workflow is compared. It is built once per run of a vdiff and never
+// changed afterwards, so that it may be shared by goroutines.
+type Table struct {
+	// Name is the table on the target, SourceName the one on the source: they differ when a rule renames.
+	Name       string
+	SourceName string
+
+	// SourceQuery and TargetQuery are the queries for VStreamRows. Their select lists have the same
+	// columns in the same order: Columns.
+	SourceQuery string
+	TargetQuery string
+	Columns     []Column
+
+	// Key has the indexes in Columns by which rows are paired. When KeyUnique is false no set of
+	// columns is known to be unique on both sides (then Key is every column), and rows are paired as
+	// a multiset: a row can be missing or extra but never mismatched.
+	Key       []int
+	KeyUnique bool
+
+	// Ordered is true when VStreamRows sends the rows of every source shard and of the target in the
+	// order of Key, and Column.Order of each key column can tell that order. Then streams can be
+	// merged, and a key is a checkpoint. NotOrdered says why otherwise.
+	Ordered    bool
+	NotOrdered string
+
+	// Aggregated is true when the rule groups rows: several source rows make one target row, and
+	// Column.Aggregate says how each column that is not in Key is made.
+	Aggregated bool
+
+	// Reference is true when every source shard holds a copy of the whole table, so that equal rows
+	// of several source shards count once.
+	Reference bool
+}
+
+// Column is one column of the comparison.
+type Column struct {
+	// Name is the column on the target. SourceExpr is what the source selects for it, as SQL.
+	Name       string
+	SourceExpr string
+	Source     ColumnType
+	Target     ColumnType
+	// Order is how two values of a key column compare. OrderNone: not known to be MySQL's order.
+	Order     Order
+	Aggregate Aggregate
+	// TimeZones is set where the target's value is brought back to the source's time zone by
+	// convert_tz in TargetQuery.
+	TimeZones bool
+}
+
+// ColumnType is what one side's schema says of a column. For an expression on the source Type is
+// the target's.
+type ColumnType struct {
+	Type       querypb.Type
+	ColumnType string // as information_schema shows it, e.g. "enum('a','b')"
+	Charset    string // "" for types that have none
+	Collation  collations.ID
+	Nullable   bool
+}
+
+// Order is a way to compare two values of a key column.
+type Order int
+
+const (
+	OrderNone      Order = iota
+	OrderSigned          // decimal digits of an int64
+	OrderUnsigned        // decimal digits of a uint64
+	OrderBytes           // bytewise: binary strings, dates and times as MySQL prints them
+	OrderDecimal         // any decimal number
+	OrderCollation       // text under Target.Collation, equal on both sides
+)
+
+// Aggregate is how source rows of one group make a target value.
+type Aggregate int
+
+const (
+	AggregateNone Aggregate = iota
+	AggregateCount
+	AggregateSum
+)

@@ -1,0 +1,47 @@
+package sidecar
+
+import "errors"
+
+// Class says what to do about the error of a vdiff. It is stored with the error, so that a retry
+// never has to guess from the text.
+type Class string
+
+const (
+	// Transient errors pass by themselves: the vdiff is tried again, with backoff.
+	Transient Class = "transient"
+	// Permanent errors come back every time: the vdiff waits for a person.
+	Permanent Class = "permanent"
+)
+
+type classError struct {
+	class Class
+	err   error
+}
+
+func (e *classError) Error() string { return e.err.Error() }
+func (e *classError) Unwrap() error { return e.err }
+
+// AsPermanent marks err, and whatever wraps it, as permanent. A nil err stays nil.
+func AsPermanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &classError{class: Permanent, err: err}
+}
+
+// AsTransient marks err, and whatever wraps it, as transient. A nil err stays nil.
+func AsTransient(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &classError{class: Transient, err: err}
+}
+
+// ClassOf returns the class that err was marked with. ok is false when it was never marked.
+func ClassOf(err error) (class Class, ok bool) {
+	var ce *classError
+	if errors.As(err, &ce) {
+		return ce.class, true
+	}
+	return "", false
+}
