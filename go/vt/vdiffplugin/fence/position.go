@@ -1,0 +1,118 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"vitess.io/vitess/go/mysql/replication"
+	"vitess.io/vitess/go/vt/binlog/binlogplayer"
+	"vitess.io/vitess/go/vt/vterrors"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
+
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+// RunTo brings every stream to exactly the position that positions names for its id (as a tablet
+// encodes it) and returns when it is there. A stream that is at its position already is not touched.
+// wait bounds the whole.
+func (f *Fence) RunTo(ctx context.Context, positions map[int32]string, wait time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
+		"the streams of workflow %s did not reach the position of the snapshot within %v: raise --filtered-replication-wait-time, or see why the workflow lags", f.vdiff.Workflow, wait))
+	defer cancel()
+	goals := make(map[int32]replication.Position, len(positions))
+	for _, s := range f.streams {
+		goal, err := replication.DecodePosition(positions[s.ID])
+		if err != nil {
+			return vterrors.Wrapf(err, "position of the snapshot for stream %d", s.ID)
+		}
+		at, err := decode(s)
+		if err != nil {
+			return err
+		}
+		if at.AtLeast(goal) {
+			continue
+		}
+		goals[s.ID] = goal
+		query := sidecar.RunStreamToQuery(s, positions[s.ID], fmt.Sprintf(messageRunning, f.vdiff.UUID))
+		if _, err := f.m.cfg.VReplication.Exec(query); err != nil {
+			return vterrors.Wrapf(err, "running stream %d of workflow %s", s.ID, f.vdiff.Workflow)
+		}
+	}
+	if len(goals) == 0 {
+		return nil
+	}
+	backoff := newBackoff(10*time.Millisecond, 250*time.Millisecond)
+	for {
+		if err := f.refresh(ctx); err != nil {
+			return causeOf(ctx, err)
+		}
+		done, err := f.reached(goals)
+		if done || err != nil {
+			return err
+		}
+		if err := backoff.wait(ctx); err != nil {
+			return causeOf(ctx, err)
+		}
+	}
+}
+
+func (f *Fence) reached(goals map[int32]replication.Position) (bool, error) {
+	all := true
+	for _, s := range f.streams {
+		goal, ok := goals[s.ID]
+		if !ok {
+			continue
+		}
+		at, err := decode(s)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case at.AtLeast(goal):
+		case s.State == stateError || s.State == stateStopped:
+			return false, sidecar.AsTransient(vterrors.Errorf(vtrpcpb.Code_ABORTED,
+				"stream %d of workflow %s stopped on its way to the position of the snapshot: %s", s.ID, f.vdiff.Workflow, s.Message))
+		default:
+			all = false
+		}
+	}
+	return all, nil
+}
+
+// refresh reads the streams anew.
+func (f *Fence) refresh(ctx context.Context) error {
+	streams, err := f.m.cfg.Store.Streams(ctx, f.vdiff.Workflow)
+	if err != nil {
+		return err
+	}
+	if len(streams) != len(f.before.Streams) {
+		return sidecar.AsTransient(vterrors.Errorf(vtrpcpb.Code_ABORTED, "the streams of workflow %s changed during a vdiff", f.vdiff.Workflow))
+	}
+	for i, s := range streams {
+		if s.ID != f.before.Streams[i].ID {
+			return sidecar.AsTransient(vterrors.Errorf(vtrpcpb.Code_ABORTED, "the streams of workflow %s changed during a vdiff", f.vdiff.Workflow))
+		}
+	}
+	f.streams = streams
+	return nil
+}
+
+func decode(s *sidecar.Stream) (replication.Position, error) {
+	pos, err := binlogplayer.DecodePosition(s.Pos)
+	if err != nil {
+		return pos, vterrors.Wrapf(err, "position of stream %d", s.ID)
+	}
+	return pos, nil
+}
+
+// causeOf replaces the bare error of an ended context by the reason why it ended.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}

@@ -1,0 +1,275 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package rowdiff
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+
+	"vitess.io/vitess/go/mysql/collations"
+	"vitess.io/vitess/go/mysql/collations/charset"
+	"vitess.io/vitess/go/mysql/collations/colldata"
+	"vitess.io/vitess/go/sqltypes"
+	"vitess.io/vitess/go/vt/vterrors"
+	"vitess.io/vitess/go/vt/vtgate/evalengine"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
+
+	querypb "vitess.io/vitess/go/vt/proto/query"
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+// form is how a value is brought to the bytes by which it is recognised on both sides.
+type form int
+
+const (
+	formBytes    form = iota // as it is
+	formInteger              // without leading zeros (zerofill)
+	formDecimal              // without leading zeros and trailing fractional zeros
+	formTemporal             // without trailing fractional zeros and midnight
+	formBit                  // without leading zero bytes
+	formText                 // in utf8mb4
+)
+
+// column is what a comparison needs to know of one column.
+type column struct {
+	plan.Column
+	form           form
+	sourceCharset  charset.Charset // formText only: nil where the bytes are UTF-8 already
+	targetCharset  charset.Charset
+	collation      colldata.Collation // OrderCollation, and folding of text keys; may be nil
+	numericCompare bool               // unequal forms may still be the same number (float and decimal)
+}
+
+// comparer compares rows of one table. It is not safe for concurrent use.
+type comparer struct {
+	table   *plan.Table
+	columns []column
+	isKey   []bool
+	env     *collations.Environment
+	srcBuf  []byte
+	tgtBuf  []byte
+}
+
+func newComparer(t *plan.Table) (*comparer, error) {
+	c := &comparer{table: t, columns: make([]column, len(t.Columns)), isKey: make([]bool, len(t.Columns)), env: collations.MySQL8()}
+	for _, k := range t.Key {
+		if k < 0 || k >= len(t.Columns) {
+			return nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s: key column %d of %d", t.Name, k, len(t.Columns))
+		}
+		c.isKey[k] = true
+	}
+	for i, pc := range t.Columns {
+		col := column{Column: pc, form: formOf(pc)}
+		if col.form == formText && !strings.EqualFold(pc.Source.Charset, pc.Target.Charset) {
+			col.sourceCharset = charsetOf(pc.Source)
+			col.targetCharset = charsetOf(pc.Target)
+		}
+		if pc.Target.Collation != collations.Unknown && pc.Target.Charset != "" {
+			col.collation = colldata.Lookup(pc.Target.Collation)
+		}
+		if pc.Order == plan.OrderCollation && col.collation == nil {
+			return nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s: column %s is ordered by a collation that is not known", t.Name, pc.Name)
+		}
+		src, tgt := pc.Source.Type, pc.Target.Type
+		col.numericCompare = isNumber(src) && isNumber(tgt) && (src != tgt || sqltypes.IsFloat(src))
+		c.columns[i] = col
+	}
+	return c, nil
+}
+
+func isNumber(t querypb.Type) bool {
+	return sqltypes.IsIntegral(t) || sqltypes.IsFloat(t) || t == sqltypes.Decimal
+}
+
+func formOf(c plan.Column) form {
+	src, tgt := c.Source.Type, c.Target.Type
+	both := func(is func(querypb.Type) bool) bool { return is(src) && is(tgt) }
+	exact := func(t querypb.Type) bool { return sqltypes.IsIntegral(t) || t == sqltypes.Decimal }
+	switch {
+	case both(sqltypes.IsIntegral):
+		return formInteger
+	case both(exact):
+		return formDecimal
+	case both(isTemporal):
+		return formTemporal
+	case src == sqltypes.Bit && tgt == sqltypes.Bit:
+		return formBit
+	case c.Source.Charset != "" && c.Target.Charset != "":
+		return formText
+	default:
+		return formBytes
+	}
+}
+
+func isTemporal(t querypb.Type) bool {
+	switch t {
+	case sqltypes.Date, sqltypes.Datetime, sqltypes.Timestamp, sqltypes.Time:
+		return true
+	}
+	return false
+}
+
+// charsetOf returns the charset by which a column's bytes become UTF-8, nil when they are UTF-8
+// already or nothing is known of the charset (then bytes are compared).
+func charsetOf(t plan.ColumnType) charset.Charset {
+	switch strings.ToLower(t.Charset) {
+	case "utf8mb4", "utf8mb3", "utf8", "ascii", "binary":
+		return nil
+	}
+	if t.Collation == collations.Unknown {
+		return nil
+	}
+	if coll := colldata.Lookup(t.Collation); coll != nil {
+		return coll.Charset()
+	}
+	return nil
+}
+
+// appendForm appends the canonical form of a value that is not NULL.
+func (col *column) appendForm(dst, value []byte, fromSource bool) []byte {
+	switch col.form {
+	case formInteger:
+		return appendInteger(dst, value)
+	case formDecimal:
+		return appendDecimal(dst, value)
+	case formTemporal:
+		return appendTemporal(dst, value)
+	case formBit:
+		return append(dst, bytes.TrimLeft(value, "\x00")...)
+	case formText:
+		cs := col.targetCharset
+		if fromSource {
+			cs = col.sourceCharset
+		}
+		if cs != nil {
+			if converted, err := charset.Convert(nil, charset.Charset_utf8mb4{}, value, cs); err == nil {
+				return append(dst, converted...)
+			}
+		}
+	}
+	return append(dst, value...)
+}
+
+func appendInteger(dst, value []byte) []byte {
+	if len(value) > 0 && value[0] == '-' {
+		dst, value = append(dst, '-'), value[1:]
+	}
+	for len(value) > 1 && value[0] == '0' && value[1] != '.' {
+		value = value[1:]
+	}
+	return append(dst, value...)
+}
+
+func appendDecimal(dst, value []byte) []byte {
+	start := len(dst)
+	dst = appendInteger(dst, value)
+	if bytes.IndexByte(dst[start:], '.') >= 0 {
+		for dst[len(dst)-1] == '0' {
+			dst = dst[:len(dst)-1]
+		}
+		if dst[len(dst)-1] == '.' {
+			dst = dst[:len(dst)-1]
+		}
+	}
+	if string(dst[start:]) == "-0" {
+		dst = append(dst[:start], '0')
+	}
+	return dst
+}
+
+func appendTemporal(dst, value []byte) []byte {
+	if dot := bytes.IndexByte(value, '.'); dot >= 0 {
+		value = bytes.TrimRight(value, "0")
+		if len(value) == dot+1 {
+			value = value[:dot]
+		}
+	}
+	// A DATETIME at midnight and a DATE are the same point in time.
+	return append(dst, bytes.TrimSuffix(value, []byte(" 00:00:00"))...)
+}
+
+// appendKey appends the canonical form of the row's key. Equal keys, and no others, have equal forms.
+func (c *comparer) appendKey(dst []byte, row scan.Row, fromSource bool) []byte {
+	for _, k := range c.table.Key {
+		dst = c.appendColumn(dst, row, k, fromSource)
+	}
+	return dst
+}
+
+func (c *comparer) appendColumn(dst []byte, row scan.Row, i int, fromSource bool) []byte {
+	value, ok := row.Value(i)
+	if !ok {
+		return binary.BigEndian.AppendUint32(dst, ^uint32(0))
+	}
+	at := len(dst)
+	dst = binary.BigEndian.AppendUint32(dst, 0)
+	dst = c.columns[i].appendForm(dst, value, fromSource)
+	binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	return dst
+}
+
+// appendFolded appends the key as the target's collations see it: keys that are equal for the
+// target's unique index have equal folded forms.
+func (c *comparer) appendFolded(dst []byte, row scan.Row, fromSource bool) []byte {
+	for _, k := range c.table.Key {
+		col := &c.columns[k]
+		value, ok := row.Value(k)
+		if !ok || col.collation == nil || col.form != formText {
+			dst = c.appendColumn(dst, row, k, fromSource)
+			continue
+		}
+		if col.sourceCharset != nil || col.targetCharset != nil {
+			// Unlike charsets: fold the common UTF-8 form.
+			value = col.appendForm(nil, value, fromSource)
+			dst = append(dst, bytes.ToLower(bytes.TrimRight(value, " "))...)
+			dst = append(dst, 0)
+			continue
+		}
+		dst = col.collation.WeightString(dst, value, 0)
+		dst = append(dst, 0, 0, 0)
+	}
+	return dst
+}
+
+// equal says whether two rows have equal values in all columns. Bytes that differ in a key column
+// are equal only in the canonical form, never by collation.
+func (c *comparer) equal(source, target scan.Row) bool {
+	if source.Equal(target) {
+		return true
+	}
+	for i := range c.columns {
+		if !c.equalColumn(i, source, target) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *comparer) equalColumn(i int, source, target scan.Row) bool {
+	s, sok := source.Value(i)
+	t, tok := target.Value(i)
+	if sok != tok {
+		return false
+	}
+	if !sok || bytes.Equal(s, t) {
+		return true
+	}
+	col := &c.columns[i]
+	if col.form != formBytes {
+		c.srcBuf = col.appendForm(c.srcBuf[:0], s, true)
+		c.tgtBuf = col.appendForm(c.tgtBuf[:0], t, false)
+		if bytes.Equal(c.srcBuf, c.tgtBuf) {
+			return true
+		}
+	}
+	return col.numericCompare && c.sameNumber(col, s, t)
+}
+
+func (c *comparer) sameNumber(col *column, s, t []byte) bool {
+	cmp, err := evalengine.NullsafeCompare(sqltypes.MakeTrusted(col.Source.Type, s), sqltypes.MakeTrusted(col.Target.Type, t),
+		c.env, collations.CollationBinaryID, nil)
+	return err == nil && cmp == 0
+}

@@ -1,0 +1,277 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package rowdiff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"vitess.io/vitess/go/mysql/decimal"
+	"vitess.io/vitess/go/sqltypes"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
+)
+
+// fold brings the source's rows to one per key, in memory, and then compares the target's rows with
+// them: groups of a rule with group by, and the copies of a reference table's rows.
+type fold struct {
+	c       *comparer
+	counter counter
+	sink    Sink
+	sources []Source
+	target  Source
+	groups  map[string]*group
+	memory  int64
+}
+
+// group is what is known of the source's rows of one key.
+type group struct {
+	row      scan.Row // the first row
+	differs  scan.Row // reference tables: a copy that is not like the first
+	sums     []sum    // aggregated tables: one per column
+	fromLast int      // reference tables: the last source that had the key
+	met      bool     // a target row had the key
+}
+
+type sum struct {
+	count   int64
+	decimal decimal.Decimal
+	float   float64
+	any     bool // a value that is not NULL was added
+}
+
+func newFold(c *comparer, sources []Source, target Source, sink Sink, opts Options) *fold {
+	return &fold{c: c, counter: newCounter(opts), sink: sink, sources: sources, target: target, groups: make(map[string]*group)}
+}
+
+func (f *fold) run(ctx context.Context) (Result, error) {
+	var keyBuf []byte
+	for i, s := range f.sources {
+		err := each(ctx, s, func(row scan.Row) error {
+			keyBuf = f.c.appendKey(keyBuf[:0], row, true)
+			if !f.counter.opts.inPass(keyBuf) {
+				return nil
+			}
+			return f.add(i, keyBuf, row)
+		})
+		if err != nil {
+			return Result{}, err
+		}
+	}
+	err := each(ctx, f.target, func(row scan.Row) error {
+		keyBuf = f.c.appendKey(keyBuf[:0], row, false)
+		if !f.counter.opts.inPass(keyBuf) {
+			return nil
+		}
+		return f.meet(keyBuf, row)
+	})
+	if err == nil {
+		err = f.leftovers()
+	}
+	if errors.Is(err, ErrStop) {
+		return Result{Done: f.counter.done, Stopped: true}, nil
+	}
+	return Result{Done: f.counter.done}, err
+}
+
+// each calls visit with every row of a stream.
+func each(ctx context.Context, s Source, visit func(scan.Row) error) error {
+	cu := cursor{source: s}
+	defer cu.release()
+	for {
+		if err := cu.next(ctx); err != nil || cu.eof {
+			return err
+		}
+		if err := visit(cu.head.row); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *fold) add(source int, key []byte, row scan.Row) error {
+	g := f.groups[string(key)]
+	if g == nil {
+		g = &group{row: row.Clone(), fromLast: source}
+		if f.c.table.Aggregated {
+			g.sums = make([]sum, len(f.c.columns))
+		}
+		f.groups[string(key)] = g
+		f.memory += int64(len(key)+row.Size()+perRow) + int64(len(g.sums))*64
+		if limit := f.counter.opts.MemoryLimit; limit > 0 && f.memory > limit {
+			return fmt.Errorf("table %s: %d keys of the source: %w", f.c.table.Name, len(f.groups), ErrMemory)
+		}
+	} else if !f.c.table.Aggregated {
+		if source == g.fromLast {
+			// One source holds a key once: its keys are unique, or the plan would not fold them.
+			return fmt.Errorf("table %s: a source shard has two rows with one key", f.c.table.Name)
+		}
+		g.fromLast = source
+		if g.differs.Lengths == nil && !g.row.Equal(row) {
+			g.differs = row.Clone()
+		}
+		return nil
+	}
+	for i := range g.sums {
+		if err := g.sums[i].add(&f.c.columns[i], row, i); err != nil {
+			return fmt.Errorf("table %s: column %s: %w", f.c.table.Name, f.c.columns[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *sum) add(col *column, row scan.Row, i int) error {
+	if col.Aggregate == plan.AggregateNone {
+		return nil
+	}
+	value, ok := row.Value(i)
+	if col.Aggregate == plan.AggregateCount {
+		s.count++
+		return nil
+	}
+	if !ok {
+		return nil
+	}
+	s.any = true
+	if sqltypes.IsFloat(col.Source.Type) {
+		x, err := strconv.ParseFloat(string(value), 64)
+		s.float += x
+		return err
+	}
+	d, err := decimal.NewFromMySQL(value)
+	if err != nil {
+		return err
+	}
+	if s.decimal.IsInitialized() {
+		d = s.decimal.Add(d)
+	}
+	s.decimal = d
+	return nil
+}
+
+// value returns the aggregate as MySQL would print it; ok is false for NULL.
+func (s *sum) value(col *column) (value []byte, ok bool) {
+	switch {
+	case col.Aggregate == plan.AggregateCount:
+		return strconv.AppendInt(nil, s.count, 10), true
+	case !s.any:
+		return nil, false
+	case sqltypes.IsFloat(col.Source.Type):
+		return strconv.AppendFloat(nil, s.float, 'g', -1, 64), true
+	}
+	return []byte(s.decimal.String()), true
+}
+
+// result is the group's row with its aggregates filled in.
+func (f *fold) result(g *group) scan.Row {
+	if g.sums == nil {
+		return g.row
+	}
+	var out scan.Row
+	for i := range f.c.columns {
+		col := &f.c.columns[i]
+		value, ok := g.row.Value(i)
+		if col.Aggregate != plan.AggregateNone {
+			value, ok = g.sums[i].value(col)
+		}
+		if !ok {
+			out.Lengths = append(out.Lengths, -1)
+			continue
+		}
+		out.Lengths = append(out.Lengths, int32(len(value)))
+		out.Values = append(out.Values, value...)
+	}
+	return out
+}
+
+func (f *fold) meet(key []byte, row scan.Row) error {
+	if f.counter.full() {
+		return ErrStop
+	}
+	g := f.groups[string(key)]
+	f.counter.done++
+	if g == nil || g.met {
+		if err := f.sink.ExtraTarget(row); err != nil {
+			return err
+		}
+		return f.counter.tick(scan.Row{})
+	}
+	g.met = true
+	source := f.result(g)
+	equal := f.equal(source, row)
+	if equal && g.differs.Lengths != nil && !f.equal(g.differs, row) {
+		source, equal = g.differs, false
+	}
+	if equal {
+		f.sink.Match()
+	} else if err := f.sink.Mismatch(source, row); err != nil {
+		return err
+	}
+	return f.counter.tick(scan.Row{})
+}
+
+// equal compares aggregates by value: NULL and zero are the same sum, since VReplication adds NULLs
+// up to zero, and sums of floats are equal when their last digits differ.
+func (f *fold) equal(source, target scan.Row) bool {
+	for i := range f.c.columns {
+		col := &f.c.columns[i]
+		if col.Aggregate == plan.AggregateNone {
+			if !f.c.equalColumn(i, source, target) {
+				return false
+			}
+			continue
+		}
+		s, sok := source.Value(i)
+		t, tok := target.Value(i)
+		if !sok {
+			s = []byte("0")
+		}
+		if !tok {
+			t = []byte("0")
+		}
+		if !sameSum(col, s, t) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameSum(col *column, s, t []byte) bool {
+	if sqltypes.IsFloat(col.Source.Type) || sqltypes.IsFloat(col.Target.Type) {
+		x, xerr := strconv.ParseFloat(string(s), 64)
+		y, yerr := strconv.ParseFloat(string(t), 64)
+		if xerr != nil || yerr != nil {
+			return false
+		}
+		const precision = 1e-9 // the order in which floats are added is not known
+		return x == y || abs(x-y) <= precision*max(abs(x), abs(y))
+	}
+	x, xerr := decimal.NewFromMySQL(s)
+	y, yerr := decimal.NewFromMySQL(t)
+	return xerr == nil && yerr == nil && x.Equal(y)
+}
+
+func abs(x float64) float64 {
+	if x < 0 {
+		return -x
+	}
+	return x
+}
+
+func (f *fold) leftovers() error {
+	for _, g := range f.groups {
+		if g.met {
+			continue
+		}
+		if f.counter.full() {
+			return ErrStop
+		}
+		f.counter.done++
+		if err := f.sink.ExtraSource(f.result(g)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
