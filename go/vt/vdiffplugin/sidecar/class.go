@@ -1,3 +1,5 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
 package sidecar
 
 import "errors"

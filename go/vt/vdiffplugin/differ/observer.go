@@ -1,0 +1,33 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package differ
+
+import (
+	"context"
+	"time"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
+)
+
+// Runner compares the tables of one vdiff.
+type Runner interface {
+	// Run returns nil when every table is completed. It writes the records of the tables but never
+	// the state of the vdiff itself: that is the caller's. It returns soon after ctx is done, whatever
+	// it is doing, and leaves no goroutine behind. An error that will come back every time is marked
+	// with sidecar.AsPermanent, one that passes by itself with sidecar.AsTransient.
+	Run(ctx context.Context, v *sidecar.VDiff, obs Observer) error
+}
+
+// Observer is told what a run does. Its methods are safe for concurrent use and never block for
+// long, so a run may call them from its hot path.
+type Observer interface {
+	// RowsCompared says that n more rows of a table are compared. Work that is done again after a
+	// restart from a checkpoint counts again only if the checkpoint did not hold it.
+	RowsCompared(table string, n int64)
+	// Phase says that a phase of a table took that long.
+	Phase(table, phase string, took time.Duration)
+	// TableRestarted says that --max-diff-duration made the table begin a new snapshot.
+	TableRestarted(table string)
+	// Waiting says what the run waits for now, in a few words; "" means that it works.
+	Waiting(what string)
+}
