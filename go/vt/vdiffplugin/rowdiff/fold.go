@@ -32,6 +32,7 @@ type group struct {
 	row      scan.Row // the first row
 	differs  scan.Row // reference tables: a copy that is not like the first
 	sums     []sum    // aggregated tables: one per column
+	rows     int64    // how many rows the group has
 	fromLast int      // reference tables: the last source that had the key
 	met      bool     // a target row had the key
 }
@@ -114,6 +115,7 @@ func (f *fold) add(source int, key []byte, row scan.Row) error {
 		}
 		return nil
 	}
+	g.rows++
 	for i := range g.sums {
 		if err := g.sums[i].add(&f.c.columns[i], row, i); err != nil {
 			return fmt.Errorf("table %s: column %s: %w", f.c.table.Name, f.c.columns[i].Name, err)
@@ -192,6 +194,10 @@ func (f *fold) meet(key []byte, row scan.Row) error {
 	}
 	g := f.groups[string(key)]
 	f.counter.done++
+	if g == nil && f.isEmptyGroup(row) {
+		f.sink.Match()
+		return f.counter.tick(scan.Row{})
+	}
 	if g == nil || g.met {
 		if err := f.sink.ExtraTarget(row); err != nil {
 			return err
@@ -200,8 +206,8 @@ func (f *fold) meet(key []byte, row scan.Row) error {
 	}
 	g.met = true
 	source := f.result(g)
-	equal := f.equal(source, row)
-	if equal && g.differs.Lengths != nil && !f.equal(g.differs, row) {
+	equal := f.equal(g, source, row)
+	if equal && g.differs.Lengths != nil && !f.equal(g, g.differs, row) {
 		source, equal = g.differs, false
 	}
 	if equal {
@@ -212,12 +218,38 @@ func (f *fold) meet(key []byte, row scan.Row) error {
 	return f.counter.tick(scan.Row{})
 }
 
+// isEmptyGroup says whether a target row is a group whose last row is gone: VReplication counts it
+// down to zeros but never deletes it.
+func (f *fold) isEmptyGroup(row scan.Row) bool {
+	if !f.c.table.Aggregated {
+		return false
+	}
+	aggregates := 0
+	for i := range f.c.columns {
+		if f.c.columns[i].Aggregate == plan.AggregateNone {
+			continue
+		}
+		aggregates++
+		if value, ok := row.Value(i); ok && !sameSum(&f.c.columns[i], value, []byte("0")) {
+			return false
+		}
+	}
+	return aggregates > 0
+}
+
 // equal compares aggregates by value: NULL and zero are the same sum, since VReplication adds NULLs
-// up to zero, and sums of floats are equal when their last digits differ.
-func (f *fold) equal(source, target scan.Row) bool {
+// up to zero, and sums of floats are equal when their last digits differ. A column that is neither of
+// the key nor an aggregate has the value of the row that was applied last, whichever that was, or
+// NULL after a delete: it is compared where the group has but one row.
+func (f *fold) equal(g *group, source, target scan.Row) bool {
 	for i := range f.c.columns {
 		col := &f.c.columns[i]
 		if col.Aggregate == plan.AggregateNone {
+			if f.c.table.Aggregated && !f.c.isKey[i] {
+				if _, ok := target.Value(i); !ok || g.rows > 1 {
+					continue
+				}
+			}
 			if !f.c.equalColumn(i, source, target) {
 				return false
 			}

@@ -68,7 +68,7 @@ type Result struct {
 }
 
 // Compare compares the rows of sources, one per source shard, with those of target, in the way that
-// the plan asks for. merge false forbids Merge even where the plan's table is ordered.
+// the plan asks for. merge false forbids Merge even where the plan says that the streams are in order.
 func Compare(ctx context.Context, t *plan.Table, merge bool, sources []Source, target Source, sink Sink, opts Options) (Result, error) {
 	c, err := newComparer(t)
 	if err != nil {
@@ -77,7 +77,7 @@ func Compare(ctx context.Context, t *plan.Table, merge bool, sources []Source, t
 	switch {
 	case t.Aggregated:
 		return newFold(c, sources, target, sink, opts).run(ctx)
-	case merge && t.Ordered && t.KeyUnique:
+	case merge && t.Mergeable && t.KeyUnique:
 		return newMerge(c, sources, target, sink, opts).run(ctx)
 	case t.Reference && len(sources) > 1:
 		return newFold(c, sources, target, sink, opts).run(ctx)

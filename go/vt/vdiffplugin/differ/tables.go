@@ -1,0 +1,186 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package differ
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"vitess.io/vitess/go/vt/log"
+	"vitess.io/vitess/go/vt/vterrors"
+	"vitess.io/vitess/go/vt/vtgate/vindexes"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/report"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
+
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+// plan makes a job for every table of the workflow that is not completed. Tables that cannot be
+// compared are recorded and returned as failed.
+func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err error) {
+	r.obs.Waiting("the schemas of both sides")
+	defer r.obs.Waiting("")
+	selected, err := r.selectTables(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	source, err := r.sourceSchema(ctx, selected)
+	if err != nil {
+		return nil, nil, err
+	}
+	references, err := r.referenceTables(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := make([]string, len(selected))
+	for i, s := range selected {
+		names[i] = s.Target.Name
+	}
+	if err := r.Store.EnsureTables(ctx, r.v.ID, names, r.v.Options.CoreOptions.UpdateTableStats); err != nil {
+		return nil, nil, vterrors.Wrap(err, "recording the tables")
+	}
+	records, err := r.Store.Tables(ctx, r.v.ID)
+	if err != nil {
+		return nil, nil, vterrors.Wrap(err, "reading the records of the tables")
+	}
+	for _, s := range selected {
+		i := slices.IndexFunc(records, func(t *sidecar.Table) bool { return t.Name == s.Target.Name })
+		if i < 0 {
+			return nil, nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s has no record", s.Target.Name)
+		}
+		if records[i].State == vdiff.CompletedState {
+			continue
+		}
+		t, err := plan.Build(plan.Input{
+			Rule: s.Rule, Target: s.Target, Source: source.Tables[s.SourceName],
+			SourceTimeZone: r.sourceTZ, TargetTimeZone: r.targetTZ,
+			Reference: references[s.SourceName], SourceShards: len(r.shards),
+			Parser: r.Env.Parser(), Collations: r.Env.CollationEnv(),
+		})
+		if err == nil {
+			err = r.Store.SetTableState(ctx, r.v.ID, t.Name, vdiff.StartedState)
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, nil, ctx.Err()
+			}
+			failed = append(failed, r.failTable(ctx, s.Target.Name, err))
+			continue
+		}
+		jobs = append(jobs, r.newJob(t, records[i]))
+	}
+	return jobs, failed, nil
+}
+
+func (r *run) selectTables(ctx context.Context) ([]plan.Selection, error) {
+	target, err := plan.LoadSchema(ctx, r.tmc, r.Env.CollationEnv(), r.Tablet(), nil)
+	if err != nil {
+		return nil, vterrors.Wrap(err, "target")
+	}
+	var tables []string
+	if list := strings.TrimSpace(r.v.Options.CoreOptions.Tables); list != "" {
+		tables = strings.Split(list, ",")
+	}
+	return plan.Select(r.filter, target, tables, r.Env.Parser())
+}
+
+func (r *run) sourceSchema(ctx context.Context, selected []plan.Selection) (*plan.Schema, error) {
+	primary, err := r.sourcePrimary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, s := range selected {
+		if s.SourceName != "" && !slices.Contains(names, s.SourceName) {
+			names = append(names, s.SourceName)
+		}
+	}
+	if len(names) == 0 {
+		return &plan.Schema{}, nil
+	}
+	schema, err := plan.LoadSchema(ctx, r.tmc, r.Env.CollationEnv(), primary, names)
+	return schema, vterrors.Wrap(err, "source")
+}
+
+// referenceTables returns the tables of which every source shard holds a copy. One shard holds no
+// copies.
+func (r *run) referenceTables(ctx context.Context) (map[string]bool, error) {
+	references := make(map[string]bool)
+	if len(r.shards) < 2 {
+		return references, nil
+	}
+	vschema, err := r.sourceTopo.GetVSchema(ctx, r.sourceKeyspace)
+	if err != nil {
+		return nil, vterrors.Wrapf(err, "vschema of the source keyspace %s", r.sourceKeyspace)
+	}
+	for name, table := range vschema.Tables {
+		if table.Type == vindexes.TypeReference {
+			references[name] = true
+		}
+	}
+	return references, nil
+}
+
+// newJob makes the job of a table, at the checkpoint of its record.
+func (r *run) newJob(t *plan.Table, record *sidecar.Table) *job {
+	j := &job{r: r, table: t, rows: record.TableRows, merge: true}
+	j.restart()
+	if err := j.load(record); err != nil {
+		log.Warn(fmt.Sprintf("vdiff %s: table %s: its record cannot be continued, comparing it from the first row: %v", r.v.UUID, t.Name, err))
+		j.restart()
+	}
+	if limit := r.v.Options.CoreOptions.MaxRows; limit > 0 {
+		// A run that died goes on to the limit; a run that was completed compares as many again.
+		j.limit = limit + j.processed()
+		if record.State == vdiff.StartedState && j.processed() < limit {
+			j.limit = limit
+		}
+		if j.limit < limit {
+			j.limit = 0 // the default limit is the largest number there is: none
+		}
+	}
+	return j
+}
+
+// load sets the job to the checkpoint of its record, if it has one that fits the plan.
+func (j *job) load(record *sidecar.Table) error {
+	if !j.checkpoints() || len(record.LastPK) == 0 {
+		return nil
+	}
+	source, target, err := plan.DecodeLastPK(j.table, record.LastPK)
+	if err != nil {
+		return err
+	}
+	prior, err := report.Unmarshal(record.Report)
+	if err != nil {
+		return err
+	}
+	after, err := rowOfKey(j.table, target)
+	if err != nil {
+		return err
+	}
+	j.report = report.NewBuilder(j.table, prior, j.r.reportOptions())
+	j.lastPK, j.sourcePK, j.targetPK, j.after = record.LastPK, source, target, after
+	j.saved = record.Report
+	return nil
+}
+
+// rewind sets the job back to its last checkpoint, for what was counted since is not to be counted
+// twice.
+func (j *job) rewind() error {
+	if j.lastPK == nil || !j.checkpoints() {
+		j.restart()
+		return nil
+	}
+	prior, err := report.Unmarshal(j.saved)
+	if err != nil {
+		return err
+	}
+	j.report = report.NewBuilder(j.table, prior, j.r.reportOptions())
+	return nil
+}
