@@ -1,3 +1,5 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
 package plan
 
 import (
@@ -31,8 +33,27 @@ type Table struct {
 	Ordered    bool
 	NotOrdered string
 
+	// Mergeable is true when the rows of every stream arrive in the order of Key. It always is when
+	// Ordered is. When it is true and Ordered is not, streams can be merged all the same, but no key
+	// is a checkpoint: where one side's stream is ordered by fewer columns than Key has (source key
+	// id, target key id and day), "the rows after this key" cannot be said to it.
+	Mergeable bool
+
+	// SourceKey and TargetKey have the indexes in Columns of what each side's stream is ordered by,
+	// in that order: what a lastpk of that side holds. Set when Ordered is.
+	SourceKey []int
+	TargetKey []int
+
+	// SourceFilter and TargetFilter are the conditions of the rule that are not about key ranges, as
+	// SQL without "where" and each in the columns of its side; "" for none. The queries have them too.
+	SourceFilter string
+	TargetFilter string
+
 	// Aggregated is true when the rule groups rows: several source rows make one target row, and
-	// Column.Aggregate says how each column that is not in Key is made.
+	// Column.Aggregate says how each column that is not in Key is made. A column that is neither in
+	// Key nor an aggregate holds the value of the row that was applied last: that of any row of the
+	// group may be right, and NULL once a row was deleted. VReplication never deletes a group whose
+	// last row is gone: it stays on the target with counts and sums of zero.
 	Aggregated bool
 
 	// Reference is true when every source shard holds a copy of the whole table, so that equal rows
@@ -42,9 +63,11 @@ type Table struct {
 
 // Column is one column of the comparison.
 type Column struct {
-	// Name is the column on the target. SourceExpr is what the source selects for it, as SQL.
+	// Name is the column on the target. SourceExpr is what the source selects for it, TargetExpr what
+	// the target selects, as SQL without an alias.
 	Name       string
 	SourceExpr string
+	TargetExpr string
 	Source     ColumnType
 	Target     ColumnType
 	// Order is how two values of a key column compare. OrderNone: not known to be MySQL's order.
@@ -56,7 +79,9 @@ type Column struct {
 }
 
 // ColumnType is what one side's schema says of a column. For an expression on the source Type is
-// the target's.
+// the target's. Where a query converts a column to utf8mb4, Charset and Collation say so: they tell
+// what the bytes are that arrive. The charsets of both sides may differ all the same where a column
+// that rows are filtered by must not be converted: then the text is to be compared, not the bytes.
 type ColumnType struct {
 	Type       querypb.Type
 	ColumnType string // as information_schema shows it, e.g. "enum('a','b')"

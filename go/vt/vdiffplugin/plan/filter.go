@@ -1,0 +1,99 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"vitess.io/vitess/go/sqltypes"
+	"vitess.io/vitess/go/vt/sqlparser"
+)
+
+// setFilters splits the rule's where clause and says the part of it that is not about key ranges in
+// the columns of the target: a workflow of one tenant fills a part of a table that others fill too.
+func (b *builder) setFilters() error {
+	if b.rule.sel.Where == nil {
+		return nil
+	}
+	for _, expr := range sqlparser.SplitAndExpression(nil, b.rule.sel.Where.Expr) {
+		if f, ok := expr.(*sqlparser.FuncExpr); ok && f.Name.EqualString(inKeyRange) {
+			continue
+		}
+		b.filter = append(b.filter, expr)
+		translated, unknown := b.translate(expr)
+		if unknown == "" {
+			b.targetFilter = append(b.targetFilter, translated)
+			continue
+		}
+		if b.rule.sel.GroupBy != nil {
+			// Groups are made of the rows that pass the filter; what they were filtered by is gone.
+			continue
+		}
+		return unsupported("table %s: the workflow's rule has the condition %s, and no column of the target holds the values of source column %s: the rows of the target that belong to the workflow cannot be told from others; leave the table out of the comparison with --tables",
+			b.in.Target.Name, sqlparser.String(expr), unknown)
+	}
+	return nil
+}
+
+// translate returns expr with the target's column names. unknown is the column of the source that no
+// column of the target has the values of.
+func (b *builder) translate(expr sqlparser.Expr) (translated sqlparser.Expr, unknown string) {
+	rewritten := sqlparser.Rewrite(sqlparser.Clone(expr), nil, func(cursor *sqlparser.Cursor) bool {
+		name, ok := cursor.Node().(*sqlparser.ColName)
+		if !ok {
+			return true
+		}
+		i := b.projection(name.Name.String())
+		if i < 0 || b.cols[i].TimeZones || b.grouped() && !b.inGroup(b.cols[i]) {
+			unknown = name.Name.String()
+			return false
+		}
+		cursor.Replace(sqlparser.NewColName(b.cols[i].Name))
+		return true
+	})
+	return rewritten.(sqlparser.Expr), unknown
+}
+
+// projection returns the column that has the values of a column of the source, -1 for none.
+func (b *builder) projection(source string) int {
+	return slices.IndexFunc(b.cols, func(c *column) bool { return c.source != "" && strings.EqualFold(c.source, source) })
+}
+
+func (b *builder) grouped() bool { return b.rule.sel.GroupBy != nil }
+
+// inGroup says whether the rule groups by the column.
+func (b *builder) inGroup(c *column) bool {
+	return slices.ContainsFunc(b.rule.sel.GroupBy.Exprs, func(expr sqlparser.Expr) bool {
+		name, ok := expr.(*sqlparser.ColName)
+		return ok && name.Name.EqualString(c.Name)
+	})
+}
+
+// pinned returns the columns that conditions of the form "column = literal" give one value, lower case.
+// Only an equality in the column's own domain counts: then all rows that pass are equal under the
+// order that MySQL sorts the column by, so that the column decides nothing.
+func pinned(table *TableSchema, conditions []sqlparser.Expr) map[string]bool {
+	names := make(map[string]bool)
+	for _, expr := range conditions {
+		comparison, ok := expr.(*sqlparser.ComparisonExpr)
+		if !ok || comparison.Operator != sqlparser.EqualOp {
+			continue
+		}
+		name, isColumn := comparison.Left.(*sqlparser.ColName)
+		literal, isLiteral := comparison.Right.(*sqlparser.Literal)
+		if !isColumn || !isLiteral {
+			continue
+		}
+		i := table.Column(name.Name.String())
+		if i < 0 {
+			continue
+		}
+		t := table.Columns[i].Type
+		exact := literal.Type == sqlparser.IntVal || literal.Type == sqlparser.DecimalVal
+		if isNumber(t) && exact || sqltypes.IsTextOrBinary(t) && literal.Type == sqlparser.StrVal {
+			names[name.Name.Lowered()] = true
+		}
+	}
+	return names
+}

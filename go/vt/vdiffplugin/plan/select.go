@@ -1,0 +1,89 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"vitess.io/vitess/go/vt/schema"
+	"vitess.io/vitess/go/vt/sqlparser"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
+)
+
+// Selection is a table of the target that a workflow fills.
+type Selection struct {
+	// Target is the table, Rule the rule that matched it.
+	Target *TableSchema
+	Rule   *binlogdatapb.Rule
+	// SourceName is the table that the rule reads. It is "" when the rule cannot be read: Build then
+	// says why.
+	SourceName string
+}
+
+// MatchRule returns the rule of a workflow's filter for a table of the target: the first one that
+// matches, as VReplication does. It returns nil when none does or when the rule excludes the table.
+func MatchRule(table string, filter *binlogdatapb.Filter) (*binlogdatapb.Rule, error) {
+	rule, err := vreplication.MatchTable(table, filter)
+	if err != nil {
+		return nil, invalid("table %s: a rule of the workflow has a bad regular expression: %v", table, err)
+	}
+	if rule == nil || rule.Filter == vreplication.ExcludeStr {
+		return nil, nil
+	}
+	return rule, nil
+}
+
+// Select returns the tables of the target that belong to a workflow, ordered by name: all of them, or
+// only the ones named in tables. A name there that does not belong to the workflow is an error.
+func Select(filter *binlogdatapb.Filter, target *Schema, tables []string, parser *sqlparser.Parser) ([]Selection, error) {
+	wanted := make(map[string]bool, len(tables))
+	for _, name := range tables {
+		if name = strings.TrimSpace(name); name != "" {
+			wanted[name] = false
+		}
+	}
+	restricted := len(wanted) > 0
+
+	var selected []Selection
+	for _, name := range slices.Sorted(maps.Keys(target.Tables)) {
+		if _, ok := wanted[name]; restricted && !ok {
+			continue
+		}
+		// The tables that Online DDL makes are targets of its workflows; the other internal ones hold
+		// what is left of dropped tables.
+		if schema.IsInternalOperationTableName(name) && !schema.IsOnlineDDLTableName(name) {
+			continue
+		}
+		rule, err := MatchRule(name, filter)
+		if err != nil {
+			return nil, err
+		}
+		if rule == nil {
+			continue
+		}
+		wanted[name] = true
+		s := Selection{Target: target.Tables[name], Rule: rule}
+		if parsed, err := parseRule(rule, name, parser); err == nil {
+			s.SourceName = parsed.source
+		}
+		selected = append(selected, s)
+	}
+
+	var unknown []string
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if !wanted[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, invalid("the workflow has no such tables on this shard: %s", strings.Join(unknown, ", "))
+	}
+	if len(selected) == 0 {
+		return nil, unfit("the workflow has no tables on this shard: nothing to compare")
+	}
+	return selected, nil
+}

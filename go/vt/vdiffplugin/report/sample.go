@@ -1,0 +1,126 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/hex"
+	"unicode/utf8"
+
+	"vitess.io/vitess/go/mysql/collations/charset"
+	"vitess.io/vitess/go/mysql/collations/colldata"
+	"vitess.io/vitess/go/sqltypes"
+	"vitess.io/vitess/go/vt/sqlparser"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+)
+
+const (
+	// cutMark ends a value that was cut.
+	cutMark = "...[TRUNCATED]"
+	// A value is not cut to save fewer bytes than the mark and this many more.
+	cutWorth = 20
+	// null is how NULL is shown.
+	null = "NULL"
+)
+
+// side is what differs between samples of the source and of the target.
+type side struct {
+	table  func(*plan.Table) string
+	filter func(*plan.Table) string
+	expr   func(*plan.Column) string
+	typeOf func(*plan.Column) plan.ColumnType
+}
+
+var (
+	sourceSide = side{
+		table:  func(t *plan.Table) string { return t.SourceName },
+		filter: func(t *plan.Table) string { return t.SourceFilter },
+		expr:   func(c *plan.Column) string { return c.SourceExpr },
+		typeOf: func(c *plan.Column) plan.ColumnType { return c.Source },
+	}
+	targetSide = side{
+		table:  func(t *plan.Table) string { return t.Name },
+		filter: func(t *plan.Table) string { return t.TargetFilter },
+		expr:   func(c *plan.Column) string { return c.TargetExpr },
+		typeOf: func(c *plan.Column) plan.ColumnType { return c.Target },
+	}
+)
+
+// sample makes the sample of one row, under the names that the columns have on the target whatever
+// side it is of, so that two samples can be held side by side. No value is longer than about maxValue
+// bytes; cut says that one had to be cut for that, beyond what the user asked for.
+func (b *Builder) sample(s side, row []sqltypes.Value, maxValue int) (sample *vdiff.RowDiff, cut bool) {
+	sample = &vdiff.RowDiff{Row: make(map[string]string), LosslessValues: true}
+	for i := range b.table.Columns {
+		column := &b.table.Columns[i]
+		if b.options.OnlyPKs && !b.isKey[i] {
+			sample.LosslessValues = false
+			continue
+		}
+		limit, asked := maxValue, false
+		if at := b.options.TruncateAt; at > 0 && at < limit && !b.isKey[i] {
+			limit, asked = at, true
+		}
+		text, exact, shortened := show(row[i], s.typeOf(column), limit)
+		sample.Row[sqlparser.String(sqlparser.NewIdentifierCI(column.Name))] = text
+		sample.LosslessValues = sample.LosslessValues && exact && !shortened
+		cut = cut || shortened && !asked
+	}
+	if b.options.DebugQuery {
+		sample.Query = b.query(s, row, maxValue)
+	}
+	return sample, cut
+}
+
+// show returns a value as text of about limit bytes at most. exact is true when another value of the
+// column cannot have the same text; cut, when the value was shortened.
+func show(v sqltypes.Value, t plan.ColumnType, limit int) (text string, exact, cut bool) {
+	if v.IsNull() {
+		return null, false, false
+	}
+	raw, isText := utf8Of(v, t)
+	exact = isText
+	if !isText {
+		raw = v.Raw()
+		// A text that is none in its own charset looks like the text "0x...".
+		exact = !isCharacters(v)
+	}
+	if cut = len(raw) >= limit+len(cutMark)+cutWorth; cut {
+		raw = raw[:limit]
+		for isText && len(raw) > 0 && !utf8.Valid(raw) {
+			raw = raw[:len(raw)-1]
+		}
+	}
+	text = string(raw)
+	if !isText {
+		text = "0x" + hex.EncodeToString(raw)
+	}
+	if cut {
+		text += cutMark
+	}
+	return text, exact, cut
+}
+
+// utf8Of returns the text of a value in UTF-8. ok is false for binary values, and for text that is not
+// valid in the charset it claims to have.
+func utf8Of(v sqltypes.Value, t plan.ColumnType) (text []byte, ok bool) {
+	raw := v.Raw()
+	switch {
+	case v.IsBinary() || v.Type() == sqltypes.Bit:
+		return nil, false
+	case t.Charset == "" || t.Charset == "utf8mb4" || t.Charset == "utf8mb3" || t.Charset == "utf8" || t.Charset == "ascii":
+		return raw, utf8.Valid(raw)
+	}
+	collation := colldata.Lookup(t.Collation)
+	if collation == nil {
+		return nil, false
+	}
+	converted, err := charset.Convert(nil, charset.Charset_utf8mb4{}, raw, collation.Charset())
+	return converted, err == nil && utf8.Valid(converted)
+}
+
+// isCharacters says whether a value is text by its type.
+func isCharacters(v sqltypes.Value) bool {
+	return v.IsText() || v.Type() == sqltypes.Enum || v.Type() == sqltypes.Set
+}
