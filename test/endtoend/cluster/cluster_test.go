@@ -98,26 +98,26 @@ func TestCluster(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, lines)
 
+	require.Len(t, processesOf(t, c.Dir()), 6, "etcd, vtctld, two mysqlds, two vttablets")
 	require.NoError(t, c.Close())
 	require.NoDirExists(t, c.Dir())
 	require.Empty(t, processesOf(t, c.Dir()))
 	step("close")
 }
 
-// processesOf returns the command lines of the processes that name a directory.
+// processesOf returns the command lines of the processes that have the cluster's directory in their environment.
 func processesOf(t *testing.T, dir string) []string {
 	t.Helper()
-	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	paths, err := filepath.Glob("/proc/[0-9]*/environ")
 	require.NoError(t, err)
 	var found []string
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
-		if err != nil { // it has ended in between
+		if err != nil || !strings.Contains(string(data), "VTDATAROOT="+dir+"\x00") { // it has ended, or is another user's
 			continue
 		}
-		if line := strings.ReplaceAll(string(data), "\x00", " "); strings.Contains(line, dir) {
-			found = append(found, line)
-		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
 	}
 	return found
 }
