@@ -1,0 +1,77 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package vdiffplugin
+
+import (
+	"time"
+
+	"vitess.io/vitess/go/vt/vterrors"
+
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+// Config is what an operator can set. The flags fill it; WithConfig sets it from code.
+type Config struct {
+	// Enabled false leaves the tablet with the stock engine.
+	Enabled bool
+	// Concurrency is how many tables of one vdiff are compared at a time.
+	Concurrency int
+	// MaxSnapshotAge is how long a read view lives at most, on either side.
+	MaxSnapshotAge time.Duration
+	// LockWait bounds each try to get a lock: the workflow's lock in the topo, table locks in MySQL.
+	LockWait time.Duration
+	// RetryInterval is the pause before the first retry of a vdiff that failed. It doubles with
+	// every further one.
+	RetryInterval time.Duration
+	// MaxRetries is how many retries in a row, without a row compared in between, a vdiff is given.
+	MaxRetries int
+	// MemoryLimit bounds the bytes of rows that one vdiff holds while they wait for their partner.
+	MemoryLimit int64
+}
+
+// DefaultConfig returns the values that the flags have when they are not given.
+func DefaultConfig() Config {
+	return Config{
+		Enabled:        true,
+		Concurrency:    4,
+		MaxSnapshotAge: time.Hour,
+		LockWait:       10 * time.Second,
+		RetryInterval:  30 * time.Second,
+		MaxRetries:     10,
+		MemoryLimit:    256 << 20,
+	}
+}
+
+// Limits of the values, where a value beyond them can only be a slip: a unit forgotten, a digit too
+// many.
+const (
+	maxConcurrency    = 64
+	minMaxSnapshotAge = time.Second
+	minLockWait       = 100 * time.Millisecond
+	maxLockWait       = time.Hour
+	minRetryInterval  = time.Second
+	minMemoryLimit    = 1 << 20
+)
+
+// Validate returns an error that names the flag whose value cannot be used.
+func (c Config) Validate() error {
+	switch {
+	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:
+		return badFlag("--%s must be between 1 and %d, not %d", flagConcurrency, maxConcurrency, c.Concurrency)
+	case c.MaxSnapshotAge < minMaxSnapshotAge:
+		return badFlag("--%s must be at least %v, not %v", flagMaxSnapshotAge, minMaxSnapshotAge, c.MaxSnapshotAge)
+	case c.LockWait < minLockWait || c.LockWait > maxLockWait:
+		return badFlag("--%s must be between %v and %v, not %v", flagLockWait, minLockWait, maxLockWait, c.LockWait)
+	case c.RetryInterval < minRetryInterval:
+		return badFlag("--%s must be at least %v, not %v", flagRetryInterval, minRetryInterval, c.RetryInterval)
+	case c.MaxRetries < 0:
+		return badFlag("--%s must be 0 (no retries) or more, not %d", flagMaxRetries, c.MaxRetries)
+	case c.MemoryLimit < minMemoryLimit:
+		return badFlag("--%s is in bytes and must be at least %d (1 MiB), not %d", flagMemoryLimit, minMemoryLimit, c.MemoryLimit)
+	}
+	return nil
+}
+
+func badFlag(format string, args ...any) error {
+	return vterrors.Errorf(vtrpcpb.Code_INVALID_ARGUMENT, format, args...)
+}

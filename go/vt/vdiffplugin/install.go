@@ -1,0 +1,147 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package vdiffplugin
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"time"
+
+	"vitess.io/vitess/go/vt/dbconfigs"
+	"vitess.io/vitess/go/vt/log"
+	"vitess.io/vitess/go/vt/servenv"
+	"vitess.io/vitess/go/vt/vterrors"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager"
+
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+// shutdownWait is how long a shutdown hook waits for the engine. servenv's own limits for its hooks
+// (--onterm-timeout, --onclose-timeout) are usually shorter.
+const shutdownWait = 30 * time.Second
+
+// Option changes what Install does.
+type Option func(*options)
+
+type options struct {
+	config Config
+	engine func(Deps) (diffEngine, error)
+}
+
+// WithConfig makes Install use c instead of what the flags say.
+func WithConfig(c Config) Option {
+	return func(o *options) { o.config = c }
+}
+
+// withEngine makes Install use another engine. For tests.
+func withEngine(f func(Deps) (diffEngine, error)) Option {
+	return func(o *options) { o.engine = f }
+}
+
+// Install makes tm answer VDiff with this project's engine. It is called once, when tm has all its
+// fields and before tm.Start. On an error nothing was changed. With --vdiff-plugin=false it does
+// nothing: tm keeps the stock engine, which the caller has therefore to give it in any case.
+func Install(tm *tabletmanager.TabletManager, opts ...Option) error {
+	o := options{config: flagConfig, engine: newEngine}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if tm == nil {
+		return failed("there is no TabletManager")
+	}
+	if !o.config.Enabled {
+		log.Info("VDiff plug-in is off, the stock VDiff engine stays (--" + flagEnabled + "=false)")
+		return nil
+	}
+	if err := o.config.Validate(); err != nil {
+		return vterrors.Wrap(err, "cannot install the VDiff plug-in")
+	}
+	if err := checkTabletManager(tm); err != nil {
+		return err
+	}
+
+	d := newDriver(tm.BatchCtx, func(dbcfgs *dbconfigs.DBConfigs) (diffEngine, error) {
+		return o.engine(Deps{
+			Context:      tm.BatchCtx,
+			Tablet:       tm.Tablet,
+			TopoServer:   tm.TopoServer,
+			VREngine:     tm.VREngine,
+			DBConfigs:    dbcfgs,
+			QueryService: tm.QueryServiceControl.QueryService(),
+			Env:          tm.Env,
+			Config:       o.config,
+		})
+	})
+	if err := replaceService(tm, d); err != nil {
+		return err
+	}
+	tm.VDiffEngine = nil
+	tm.QueryServiceControl = &controller{Controller: tm.QueryServiceControl, driver: d}
+	installed.Store(d)
+
+	// The process waits for OnTermSync, so that a diff in its fence has the time to start the streams
+	// again while the tablet is still there. OnClose is for a process that is closed without a signal.
+	servenv.OnTermSync(func() { shutdown(d) })
+	servenv.OnClose(func() { shutdown(d) })
+	log.Info("VDiff plug-in is installed")
+	return nil
+}
+
+func shutdown(d *driver) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
+	defer cancel()
+	if err := d.shutdown(ctx); err != nil {
+		log.Warn("VDiff plug-in: the engine did not close in time: " + err.Error())
+	}
+}
+
+// checkTabletManager returns an error if tm is not in the state that Install needs.
+func checkTabletManager(tm *tabletmanager.TabletManager) error {
+	if started(tm) {
+		return failed("the TabletManager is started already: call Install before Start")
+	}
+	if _, ok := tm.QueryServiceControl.(*controller); ok {
+		return failed("it is already installed in this TabletManager")
+	}
+	var missing []string
+	for _, f := range []struct {
+		name  string
+		isNil bool
+	}{
+		{"BatchCtx", tm.BatchCtx == nil},
+		{"TopoServer", tm.TopoServer == nil},
+		{"DBConfigs", tm.DBConfigs == nil},
+		{"QueryServiceControl", isNil(tm.QueryServiceControl)},
+		{"VREngine", tm.VREngine == nil},
+		{"Env", tm.Env == nil},
+	} {
+		if f.isNil {
+			missing = append(missing, f.name)
+		}
+	}
+	if len(missing) > 0 {
+		return failed("the TabletManager has no " + strings.Join(missing, ", ") + ": set every field before Install")
+	}
+	return nil
+}
+
+// started says whether tm.Start was called. The field that tells is not exported; if a later Vitess
+// has no such field, the answer is no.
+func started(tm *tabletmanager.TabletManager) bool {
+	f := reflect.ValueOf(tm).Elem().FieldByName("tmState")
+	return f.IsValid() && f.Kind() == reflect.Pointer && !f.IsNil()
+}
+
+// isNil sees an interface that holds a nil pointer, too.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	rv := reflect.ValueOf(v)
+	return rv.Kind() == reflect.Pointer && rv.IsNil()
+}
+
+func failed(why string) error {
+	return vterrors.New(vtrpcpb.Code_FAILED_PRECONDITION, "cannot install the VDiff plug-in: "+why)
+}
