@@ -52,7 +52,8 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(opts.Dir, "vtext-")
+	sweep(opts.Dir, opts.Logf)
+	dir, err := os.MkdirTemp(opts.Dir, dirPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -76,6 +77,9 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 
 func (c *Cluster) start(ctx context.Context) error {
 	if err := c.record(stateLine{Dir: c.dir}); err != nil {
+		return err
+	}
+	if err := c.claim(); err != nil {
 		return err
 	}
 	if err := c.own(c.dir); err != nil {

@@ -4,10 +4,7 @@ package cluster_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -103,21 +100,4 @@ func TestCluster(t *testing.T) {
 	require.NoDirExists(t, c.Dir())
 	require.Empty(t, processesOf(t, c.Dir()))
 	step("close")
-}
-
-// processesOf returns the command lines of the processes that have the cluster's directory in their environment.
-func processesOf(t *testing.T, dir string) []string {
-	t.Helper()
-	paths, err := filepath.Glob("/proc/[0-9]*/environ")
-	require.NoError(t, err)
-	var found []string
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(data), "VTDATAROOT="+dir+"\x00") { // it has ended, or is another user's
-			continue
-		}
-		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
-	}
-	return found
 }

@@ -53,7 +53,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Dir = os.TempDir()
 	}
 	// The longest socket path is that of mysqld, and mysqld adds .lock to it.
-	if longest := filepath.Join(o.Dir, "vtext-1234567890", tabletDir(1), "mysql.sock.lock"); len(longest) > maxSocketPath {
+	if longest := filepath.Join(o.Dir, dirPrefix+"1234567890", tabletDir(1), "mysql.sock.lock"); len(longest) > maxSocketPath {
 		o.Dir = "/tmp"
 	}
 	var err error
