@@ -1,0 +1,151 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package endtoend
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"vitess.io/vitess/go/mysql"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+
+	"github.com/vttablet-ext/vttablet-ext/test/endtoend/cluster"
+)
+
+// running is a vdiff that was brought to a phase and is held there.
+type running struct {
+	w    *cluster.Workflow
+	uuid string
+	// release lets go of what holds the vdiff in its phase.
+	release func()
+	// final is the state in which the vdiff is already, if it is.
+	final vdiff.VDiffState
+}
+
+// phase brings a new vdiff of the bed to a point of its life.
+type phase struct {
+	name  string
+	reach func(t *testing.T, ctx context.Context, b *bed) *running
+}
+
+var phases = []phase{
+	{"pending", reachPending},
+	{"planning", reachPlanning},
+	{"in the fence", reachFence},
+	{"mid table", reachMidTable},
+	{"errored", reachErrored},
+	{"completed", reachCompleted},
+}
+
+func create(t *testing.T, ctx context.Context, w *cluster.Workflow, flags ...string) *running {
+	t.Helper()
+	uuid, err := w.VDiffCreate(ctx, flags...)
+	require.NoError(t, err)
+	return &running{w: w, uuid: uuid, release: func() {}}
+}
+
+// reachPending returns as soon as the vdiff is created.
+func reachPending(t *testing.T, ctx context.Context, b *bed) *running {
+	return create(t, ctx, b.small)
+}
+
+// reachPlanning holds a write lock on a table of the source: reading its schema waits for that.
+func reachPlanning(t *testing.T, ctx context.Context, b *bed) *running {
+	unlock := hold(t, ctx, b.source(), "lock tables s1 write")
+	r := create(t, ctx, b.small)
+	r.release = unlock
+	waitForState(t, ctx, b, r, vdiff.StartedState)
+	return r
+}
+
+// reachFence holds a transaction that has written to a table of the source: the schema can be read but
+// the table not be locked for a snapshot. The streams are stopped when it returns.
+func reachFence(t *testing.T, ctx context.Context, b *bed) *running {
+	rollback := hold(t, ctx, b.source(), "begin", "update s1 set v = concat(v, '!') where id = 1001")
+	r := create(t, ctx, b.small)
+	r.release = rollback
+	err := cluster.WaitFor(ctx, "streams to be stopped by the vdiff", 5*time.Millisecond, func(ctx context.Context) (bool, error) {
+		result, err := b.target().Query(ctx, "select message from _vt.vreplication where workflow = '"+smallName+"' and state = 'Stopped'")
+		return err == nil && len(result.Rows) == 1 && strings.Contains(result.Rows[0][0].ToString(), r.uuid), nil
+	})
+	require.NoError(t, err)
+	return r
+}
+
+// reachMidTable waits until a part of the big table is compared and written down.
+func reachMidTable(t *testing.T, ctx context.Context, b *bed) *running {
+	r := create(t, ctx, b.big)
+	waitForRows(t, ctx, b, r, 1)
+	return r
+}
+
+// reachErrored holds the lock of reachFence until the vdiff gives up for now: it is in error on -80
+// and will be retried.
+func reachErrored(t *testing.T, ctx context.Context, b *bed) *running {
+	rollback := hold(t, ctx, b.source(), "begin", "update s1 set v = concat(v, '!') where id = 1001")
+	r := create(t, ctx, b.small)
+	r.release = rollback
+	waitForState(t, ctx, b, r, vdiff.ErrorState)
+	return r
+}
+
+func reachCompleted(t *testing.T, ctx context.Context, b *bed) *running {
+	r := create(t, ctx, b.small)
+	_, err := r.w.WaitVDiff(ctx, r.uuid, vdiff.CompletedState)
+	require.NoError(t, err)
+	r.final = vdiff.CompletedState
+	return r
+}
+
+// hold runs statements on a connection of its own to a tablet's mysqld, and keeps it until the
+// returned function is called, or the test ends.
+func hold(t *testing.T, ctx context.Context, tablet *cluster.Tablet, statements ...string) func() {
+	t.Helper()
+	conn, err := tablet.Conn(ctx)
+	require.NoError(t, err)
+	for _, s := range append([]string{"use " + tablet.DBName()}, statements...) {
+		_, err := conn.ExecuteFetch(s, 1, false)
+		require.NoError(t, err)
+	}
+	t.Cleanup(conn.Close)
+	return func() { closeSession(conn) }
+}
+
+// closeSession ends a session at once, transaction and locks included.
+func closeSession(conn *mysql.Conn) {
+	_, _ = conn.ExecuteFetch("rollback", 1, false)
+	_, _ = conn.ExecuteFetch("unlock tables", 1, false)
+	conn.Close()
+}
+
+// waitForState waits for the state of the vdiff on the target -80, as its record says.
+func waitForState(t *testing.T, ctx context.Context, b *bed, r *running, state vdiff.VDiffState) {
+	t.Helper()
+	require.NoError(t, cluster.WaitFor(ctx, fmt.Sprintf("vdiff %s to be %s on -80", r.uuid, state), 10*time.Millisecond, func(ctx context.Context) (bool, error) {
+		result, err := b.target().Query(ctx, "select state from _vt.vdiff where vdiff_uuid = '"+r.uuid+"'")
+		return err == nil && len(result.Rows) == 1 && result.Rows[0][0].ToString() == string(state), nil
+	}))
+}
+
+// waitForRows waits until more than n rows of the big table are written down as compared on -80.
+func waitForRows(t *testing.T, ctx context.Context, b *bed, r *running, n int64) int64 {
+	t.Helper()
+	var rows int64
+	require.NoError(t, cluster.WaitFor(ctx, fmt.Sprintf("more than %d rows to be compared", n), 5*time.Millisecond, func(ctx context.Context) (bool, error) {
+		result, err := b.target().Query(ctx, "select t.rows_compared, t.state from _vt.vdiff_table t join _vt.vdiff v on v.id = t.vdiff_id where v.vdiff_uuid = '"+r.uuid+"'")
+		if err != nil || len(result.Rows) == 0 {
+			return false, nil
+		}
+		rows, _ = result.Rows[0][0].ToInt64()
+		if result.Rows[0][1].ToString() == string(vdiff.CompletedState) {
+			return false, fmt.Errorf("the table is completed with %d rows: it was not caught in its middle", rows)
+		}
+		return rows > n, nil
+	}))
+	return rows
+}
