@@ -1,0 +1,222 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package endtoend
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"vitess.io/vitess/go/vt/vtctl/workflow"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+
+	"github.com/vttablet-ext/vttablet-ext/test/endtoend/cluster"
+)
+
+// shape is a table of a kind, its rows, and differences that are planted on the target behind
+// replication with what a vdiff must say of them.
+type shape struct {
+	name string
+	ddl  string // the columns and keys, between "create table name (" and its end
+	fill []string
+	// rows is the number of rows on the source.
+	rows int64
+	// plant runs on the target; the counts are what is found then.
+	plant                                []string
+	mismatched, extraSource, extraTarget int64
+}
+
+// numbers1k is a source of the numbers 1 to 1000; see newBed.
+const numbers1k = " from numbers"
+
+var shapes = []shape{
+	{"k_enum", "(e enum('open','closed','b','a') not null, id int not null, primary key (e, id))", []string{"select if(n % 2, 'open', 'closed'), n" + numbers1k}, 1000,
+		[]string{"delete from k_enum where e = 'open' and id = 1", "insert into k_enum values ('a', 5)"}, 0, 1, 1},
+	{"k_set", "(s set('x','y','z') not null, v int, primary key (s))", []string{"select distinct n % 8, n % 8" + numbers1k}, 8,
+		[]string{"update k_set set v = 99 where s = 'x,y'"}, 1, 0, 0},
+	{"k_text_ci", "(k varchar(20) collate utf8mb4_0900_ai_ci primary key, v int)", []string{"select concat('key', n), n" + numbers1k, "select 'ABC', 1", "select 'éclair', 1"}, 1002,
+		[]string{"update k_text_ci set k = 'abc' where k = 'ABC'", "update k_text_ci set k = 'eclair' where k = 'éclair'"}, 2, 0, 0},
+	{"k_text_general", "(k varchar(20) collate utf8mb4_general_ci primary key, v int)", []string{"select concat(char(97 + n % 26), n), n" + numbers1k}, 1000,
+		[]string{"update k_text_general set v = -1 where v = 77"}, 1, 0, 0},
+	{"k_text_latin1", "(k varchar(20) charset latin1 primary key, v varchar(20) charset latin1)", []string{"select concat('caf', convert(0xE9 using latin1), n), concat('na', convert(0xEF using latin1), 've')" + numbers1k}, 1000,
+		[]string{"update k_text_latin1 set v = 'naive' where k like '%9_'"}, 100, 0, 0},
+	{"k_decimal", "(d decimal(10,3) primary key, v int)", []string{"select n / 7 - 50, n" + numbers1k}, 1000, []string{"delete from k_decimal where d < -49"}, 0, 7, 0},
+	{"k_datetime", "(d datetime(3) primary key, v int)", []string{"select '2020-01-01' + interval n * 12345678 microsecond, n" + numbers1k}, 1000,
+		[]string{"update k_datetime set v = 0 where v = 10"}, 1, 0, 0},
+	{"k_binary", "(k varbinary(16) primary key, b blob)", []string{"select substr(unhex(sha2(n, 256)), 1, 16), unhex(sha2(n, 512))" + numbers1k}, 1000,
+		[]string{"delete from k_binary where k < 0x10"}, 0, -1, 0},
+	{"k_unsigned", "(id bigint unsigned primary key, v int)", []string{"select 18446744073709551615 - n, n" + numbers1k, "select n, n" + numbers1k}, 2000,
+		[]string{"update k_unsigned set v = 0 where id > 18446744073709551000 and v = 5"}, 1, 0, 0},
+	{"k_negative", "(id int, day date, v int, primary key (day, id))", []string{"select 500 - n, '2020-01-01' + interval n % 50 day, n" + numbers1k}, 1000,
+		[]string{"insert into k_negative values (0, '1999-12-31', 1)"}, 0, 0, 1},
+	{"k_float", "(f double primary key, v float)", []string{"select n / 3, n / 7" + numbers1k}, 1000, []string{"update k_float set v = v + 1 where f > 333.2"}, 2, 0, 0},
+	{"k_unique", "(a int not null, b int not null, c int, unique key (b, a))", []string{"select n, n % 10, n" + numbers1k}, 1000,
+		[]string{"update k_unique set c = 0 where a = 3", "delete from k_unique where a = 4"}, 1, 1, 0},
+	{"k_none", "(a int, b int)", []string{"select n % 100, n % 3" + numbers1k}, 1000, []string{"delete from k_none where a = 3 limit 2", "insert into k_none values (NULL, NULL)"}, 0, 2, 1},
+	{"k_prefix", "(t text, v int, primary key (t(10)))", []string{"select concat(n, ' and some more text'), n" + numbers1k}, 1000, []string{"update k_prefix set v = 0 where v = 1000"}, 1, 0, 0},
+	{"k_sixteen", sixteenColumns(), []string{"select n, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, n % 5, n" + numbers1k}, 1000,
+		[]string{"update k_sixteen set v = 0 where c0 = 9"}, 1, 0, 0},
+	{"v_types", "(id int primary key, j json, b bit(9), g int generated always as (id * 2) stored, t time(2), y year, ts timestamp(6) null, p point, n int null, inv int invisible default 3)",
+		[]string{`select n, json_object('b', n, 'a', '1'), n % 512, '-12:30:00.25', 2020, '2020-01-02 03:04:05.123456', point(n, 1), null` + numbers1k}, 1000,
+		[]string{"update v_types set j = '{\"a\": \"2\"}' where id = 1", "update v_types set b = 0 where id = 2", "update v_types set n = 0 where id = 3", "update v_types set p = point(0, 0) where id = 4", "update v_types set inv = 4 where id = 5"}, 5, 0, 0},
+	{"v_empty", "(id int primary key)", nil, 0, []string{"insert into v_empty values (1), (2)"}, 0, 0, 2},
+	{"order", "(`select` int primary key, `from me to you` varchar(10), unique key `where` (`from me to you`, `select`))", []string{"select n, 'x'" + numbers1k}, 1000,
+		[]string{"update `order` set `from me to you` = '' where `select` = 1"}, 1, 0, 0},
+}
+
+func sixteenColumns() string {
+	var columns, key []string
+	for i := range 16 {
+		columns = append(columns, fmt.Sprintf("c%d int", i))
+		key = append(key, fmt.Sprintf("c%d", 15-i))
+	}
+	return "(" + strings.Join(columns, ", ") + ", v int, primary key (" + strings.Join(key, ", ") + "))"
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// TestTableShapes moves a table of each shape from one shard to one shard: no difference is found
+// where there is none, and exactly the planted ones afterwards, on a target that is read directly and
+// over its read views.
+func TestTableShapes(t *testing.T) {
+	b := testBed(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	require.NoError(t, addOne(ctx, b))
+	src := b.source()
+	var names []string
+	for _, s := range shapes {
+		require.NoError(t, src.Exec(ctx, "create table "+quote(s.name)+" "+s.ddl), s.name)
+		for _, fill := range s.fill {
+			require.NoError(t, src.Exec(ctx, "insert into "+quote(s.name)+" "+fill), s.name)
+		}
+		names = append(names, s.name)
+	}
+	w := b.c.Workflow("one", "shapes")
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", strings.Join(names, ",")))
+	defer func() {
+		assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables"))
+	}()
+	diff, err := w.Diff(ctx)
+	require.NoError(t, err)
+	one := b.c.Primary("one", "0")
+	for _, s := range shapes {
+		assert.Equal(t, counts(s.name, s.rows, 0, 0, 0), diff.TableSummaryMap[s.name], "before anything is planted")
+	}
+	for _, s := range shapes {
+		for _, p := range s.plant {
+			require.NoError(t, one.Exec(ctx, p), s.name)
+		}
+	}
+	diff, err = w.Diff(ctx)
+	require.NoError(t, err)
+	for _, s := range shapes {
+		if s.extraSource < 0 { // as many as are gone
+			result, err := one.Query(ctx, "select count(*) from "+quote(s.name))
+			require.NoError(t, err)
+			left, err := result.Rows[0][0].ToInt64()
+			require.NoError(t, err)
+			s.extraSource = s.rows - left
+		}
+		want := counts(s.name, s.rows-s.mismatched-s.extraSource, s.mismatched, s.extraSource, s.extraTarget)
+		assert.Equal(t, want, diff.TableSummaryMap[s.name])
+	}
+}
+
+func counts(table string, matching, mismatched, extraSource, extraTarget int64) workflow.TableSummary {
+	return workflow.TableSummary{
+		TableName: table, State: vdiff.CompletedState, RowsCompared: matching + mismatched + extraSource + extraTarget,
+		MatchingRows: matching, MismatchedRows: mismatched, ExtraRowsSource: extraSource, ExtraRowsTarget: extraTarget,
+	}
+}
+
+// addOne adds keyspace one, of one shard, to the bed if it is not there yet.
+func addOne(ctx context.Context, b *bed) error {
+	if b.c.Primary("one", "0") != nil {
+		return nil
+	}
+	return b.c.AddKeyspace(ctx, cluster.Keyspace{Name: "one", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`})
+}
+
+// TestMerge merges two shards into one: an ENUM key whose order is not that of its text, keys in
+// several rows order, a reference table of which each shard has a copy, and a table without a key.
+func TestMerge(t *testing.T) {
+	b := testBed(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	require.NoError(t, addOne(ctx, b))
+	low, high := b.c.Primary(targetName, "-80"), b.c.Primary(targetName, "80-")
+	schema := []string{
+		"create table m_enum (e enum('open','closed') not null, id bigint, primary key (e, id))",
+		"create table m_ref (id int primary key, v varchar(10))",
+		"create table m_none (a int, b int)",
+		"create table n (n int primary key)",
+		"insert into n with recursive r as (select 1 as n union all select n + 1 from r where n < 1000) select n from r",
+		"insert into m_ref select n, 'v' from n",
+		"insert into m_none select n % 10, 1 from n",
+	}
+	for shard, tablet := range map[string]*cluster.Tablet{"open": low, "closed": high} {
+		require.NoError(t, tablet.Exec(ctx, schema...))
+		require.NoError(t, tablet.Exec(ctx, "insert into m_enum select '"+shard+"', x.n * 5 + y.n from n x, n y where y.n <= 5"))
+	}
+	_, err := b.c.Vtctl(ctx, "ApplyVSchema", "--vschema", `{"sharded": true, "vindexes": {"hash": {"type": "hash"}}, "tables": {
+		"s1": {"column_vindexes": [{"column": "id", "name": "hash"}]}, "s2": {"column_vindexes": [{"column": "a", "name": "hash"}]},
+		"s3": {"column_vindexes": [{"column": "a", "name": "hash"}]}, "b1": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+		"m_enum": {"column_vindexes": [{"column": "id", "name": "hash"}]}, "m_none": {"column_vindexes": [{"column": "a", "name": "hash"}]},
+		"m_ref": {"type": "reference"}}}`, targetName)
+	require.NoError(t, err)
+
+	w := b.c.Workflow("one", "merge")
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", targetName, "--tables", "m_enum,m_ref,m_none"))
+	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
+	diff, err := w.Diff(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, counts("m_enum", 10_000, 0, 0, 0), diff.TableSummaryMap["m_enum"])
+	assert.Equal(t, counts("m_ref", 1000, 0, 0, 0), diff.TableSummaryMap["m_ref"])
+	assert.Equal(t, counts("m_none", 2000, 0, 0, 0), diff.TableSummaryMap["m_none"])
+
+	one := b.c.Primary("one", "0")
+	require.NoError(t, one.Exec(ctx, "delete from m_enum where e = 'closed' and id = 10", "update m_ref set v = 'w' where id = 5", "delete from m_none where a = 4 limit 1"))
+	diff, err = w.Diff(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, counts("m_enum", 9999, 0, 1, 0), diff.TableSummaryMap["m_enum"])
+	assert.Equal(t, counts("m_ref", 999, 1, 0, 0), diff.TableSummaryMap["m_ref"])
+	assert.Equal(t, counts("m_none", 1999, 0, 1, 0), diff.TableSummaryMap["m_none"])
+}
+
+// TestMaterialize compares a rollup and a table with renamed and filtered columns.
+func TestMaterialize(t *testing.T) {
+	b := testBed(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	require.NoError(t, addOne(ctx, b))
+	settings := `[
+		{"target_table": "rollup", "source_expression": "select d, count(*) as c, sum(a) as total from s2 group by d",
+		 "create_ddl": "create table rollup (d int primary key, c int, total decimal(20))"},
+		{"target_table": "renamed", "source_expression": "select id as ident, v as val from s1 where n < 100",
+		 "create_ddl": "create table renamed (ident bigint primary key, val varchar(100))"}]`
+	_, err := b.c.Vtctl(ctx, "Materialize", "--workflow", "mat", "--target-keyspace", "one", "create", "--source-keyspace", sourceName, "--table-settings", settings)
+	require.NoError(t, err)
+	w := b.c.Workflow("one", "mat")
+	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "Materialize")) }()
+	require.NoError(t, w.WaitRunning(ctx))
+	result, err := b.source().Query(ctx, "select count(*) from s1 where n < 100")
+	require.NoError(t, err)
+	filtered, err := result.Rows[0][0].ToInt64()
+	require.NoError(t, err)
+	diff, err := w.Diff(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, counts("rollup", 5, 0, 0, 0), diff.TableSummaryMap["rollup"])
+	assert.Equal(t, counts("renamed", filtered, 0, 0, 0), diff.TableSummaryMap["renamed"])
+
+	require.NoError(t, b.c.Primary("one", "0").Exec(ctx, "update rollup set total = total + 1 where d = 2", "delete from renamed order by ident limit 3"))
+	diff, err = w.Diff(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, counts("rollup", 4, 1, 0, 0), diff.TableSummaryMap["rollup"])
+	assert.Equal(t, counts("renamed", filtered-3, 0, 3, 0), diff.TableSummaryMap["renamed"])
+}
