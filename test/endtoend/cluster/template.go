@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -67,8 +68,9 @@ func (c *Cluster) templateCache(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cluster: mysqld --version: %w", err)
 	}
+	_, version, _ := bytes.Cut(out, []byte("Ver ")) // what precedes it is the path of the program
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n%q\n%q\n%s", out, config.DefaultInitDB, testCnf, c.opts.MyCnf, smallLog)
+	fmt.Fprintf(sum, "%s\n%s\n%q\n%q\n%s", version, config.DefaultInitDB, testCnf, c.opts.MyCnf, smallLog)
 	return filepath.Join(filepath.Dir(c.opts.LogDir), fmt.Sprintf("mysql-data-%x", sum.Sum(nil)[:6])), nil
 }
 
