@@ -47,6 +47,12 @@ unit: ## Run the unit tests, with the race detector.
 e2e: build ## Run the end-to-end tests on real clusters, with the race detector. RUN=TestName runs one.
 	@$(GO) test -race -count=1 -timeout $(E2E_TIMEOUT) -run '$(RUN)' ./test/endtoend/...
 
+.PHONY: e2e-race
+e2e-race: build ## The same, with a vttablet-ext that is built with the race detector too.
+	@mkdir -p build/race && ln -sf $(BIN)/* build/race/ && rm -f build/race/vttablet-ext
+	@$(GO) build -race -buildvcs=false -o build/race/ ./go/cmd/vttablet-ext
+	@VTTABLET_EXT_BIN=$(CURDIR)/build/race $(GO) test -race -count=1 -timeout $(E2E_TIMEOUT) -run '$(RUN)' ./test/endtoend/...
+
 .PHONY: test
 test: build lint unit e2e ## All of the above: what must pass.
 
