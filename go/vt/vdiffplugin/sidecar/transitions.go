@@ -145,13 +145,21 @@ func (db *DB) CompleteVDiff(ctx context.Context, id int64) (bool, error) {
 			done = false
 			return nil
 		}
-		qr, err := w.exec("select count(*) as tables, coalesce(sum(state = %a), 0) as completed from %#s.vdiff_table where vdiff_id = %a",
+		qr, err := w.exec("select count(*) as tables, count(if(state = %a, 1, null)) as completed from %#s.vdiff_table where vdiff_id = %a",
 			string(vdiff.CompletedState), id)
 		if err != nil {
 			return err
 		}
 		row := qr.Named().Row()
-		if tables, completed := row.AsInt64("tables", 0), row.AsInt64("completed", 0); tables == 0 || completed != tables {
+		tables, err := row.ToInt64("tables")
+		if err != nil {
+			return err
+		}
+		completed, err := row.ToInt64("completed")
+		if err != nil {
+			return err
+		}
+		if tables == 0 || completed != tables {
 			return fmt.Errorf("%w: %d of %d are", ErrIncomplete, completed, tables)
 		}
 		if _, err := w.exec("update %#s.vdiff set state = %a, last_error = '', completed_at = utc_timestamp() where id = %a",
@@ -182,11 +190,14 @@ func (db *DB) FailVDiff(ctx context.Context, id int64, text string, class Class,
 			failure = &known
 			return nil
 		}
-		qr, err := w.exec("select coalesce(sum(rows_compared), 0) as rows_compared from %#s.vdiff_table where vdiff_id = %a", id)
+		qr, err := w.exec("select cast(coalesce(sum(rows_compared), 0) as signed) as rows_compared from %#s.vdiff_table where vdiff_id = %a", id)
 		if err != nil {
 			return err
 		}
-		rows := qr.Named().Row().AsInt64("rows_compared", 0)
+		rows, err := qr.Named().Row().ToInt64("rows_compared")
+		if err != nil {
+			return err
+		}
 		failure = &Failure{Class: class, Attempt: NextAttempt(newest, rows), Rows: rows, Text: text}
 		if _, err := w.exec("update %#s.vdiff set state = %a, last_error = %a where id = %a", string(vdiff.ErrorState), text, id); err != nil {
 			return err
