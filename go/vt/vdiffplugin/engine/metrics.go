@@ -1,0 +1,128 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+)
+
+// metrics is what a controller tells of itself. It has a lock of its own, for it is read by whoever
+// collects metrics at any time.
+type metrics struct {
+	mu      sync.Mutex
+	state   vdiff.VDiffState
+	waiting string
+	lastErr string
+	dead    bool // the outcome could not be recorded
+	rows    map[string]int64
+	phases  map[tablePhase]time.Duration
+	errors  map[string]int64
+}
+
+type tablePhase struct{ table, phase string }
+
+// maxErrorLabel bounds the error as a label of a metric, and maxErrorLabels the number of them.
+const (
+	maxErrorLabel  = 128
+	maxErrorLabels = 20
+)
+
+func (m *metrics) init(state vdiff.VDiffState) {
+	m.state = state
+	m.rows = make(map[string]int64)
+	m.phases = make(map[tablePhase]time.Duration)
+	m.errors = make(map[string]int64)
+}
+
+func (m *metrics) setState(state vdiff.VDiffState) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state, m.waiting = state, ""
+}
+
+func (m *metrics) setWaiting(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = what
+}
+
+func (m *metrics) setRows(table string, n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rows[table] = n
+}
+
+func (m *metrics) addError(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lastErr = text
+	if len(text) > maxErrorLabel {
+		text = strings.ToValidUTF8(text[:maxErrorLabel], "")
+	}
+	if _, known := m.errors[text]; known || len(m.errors) < maxErrorLabels {
+		m.errors[text]++
+	}
+}
+
+func (m *metrics) abandon() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead, m.waiting = true, "nothing: its outcome could not be recorded, see the log"
+}
+
+func (m *metrics) abandoned() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+// Live is a vdiff that the engine holds.
+type Live struct {
+	UUID     string
+	Workflow string
+	State    vdiff.VDiffState
+	// Waiting says what the vdiff waits for, "" when it works or has ended.
+	Waiting      string
+	RowsCompared int64
+	LastError    string
+}
+
+func (ct *controller) describe() Live {
+	m := &ct.metrics
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := Live{UUID: ct.v.UUID, Workflow: ct.v.Workflow, State: m.state, Waiting: m.waiting, LastError: m.lastErr}
+	for _, n := range m.rows {
+		l.RowsCompared += n
+	}
+	return l
+}
+
+// RowsCompared is part of differ.Observer.
+func (ct *controller) RowsCompared(table string, n int64) {
+	globalStats.rowsCompared.Add(n)
+	ct.metrics.mu.Lock()
+	defer ct.metrics.mu.Unlock()
+	ct.metrics.rows[table] += n
+}
+
+// Phase is part of differ.Observer.
+func (ct *controller) Phase(table, phase string, took time.Duration) {
+	ct.metrics.mu.Lock()
+	defer ct.metrics.mu.Unlock()
+	ct.metrics.phases[tablePhase{table, phase}] += took
+}
+
+// TableRestarted is part of differ.Observer.
+func (ct *controller) TableRestarted(table string) {
+	globalStats.restartedTables.Add(table, 1)
+}
+
+// Waiting is part of differ.Observer.
+func (ct *controller) Waiting(what string) {
+	ct.metrics.setWaiting(what)
+}
