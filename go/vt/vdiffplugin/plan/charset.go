@@ -90,7 +90,7 @@ func (t *ColumnType) setUTF8(in Input) {
 
 // sameBytes says whether the same text has the same bytes in both charsets.
 func sameBytes(a, b string) bool {
-	return a == b || isUTF8(a) && isUTF8(b)
+	return a == b || a == "binary" || b == "binary" || isUTF8(a) && isUTF8(b)
 }
 
 // isUTF8 says whether text of a charset is valid utf8mb4 as it is.

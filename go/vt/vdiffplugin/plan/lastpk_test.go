@@ -104,6 +104,9 @@ func TestDecodeLastPK(t *testing.T) {
 	f(`target:{`+id+k+` rows:{lengths:1 lengths:2 values:"7ab"}}`, "")
 	// The stock engine's fields say more, and it knows the source's as the target's column.
 	f(`target:{fields:{name:"ID" type:INT64 table:"t" org_table:"t" database:"vt_x" org_name:"id" column_length:20 charset:63 flags:49667}`+k+` rows:{lengths:1 lengths:2 values:"7ab"}} source:{`+id+k+` rows:{lengths:1 lengths:0 values:"7"}}`, "")
+	// It takes text of a _bin collation for binary.
+	f(`target:{`+id+`fields:{name:"k" type:VARBINARY} rows:{lengths:1 lengths:2 values:"7ab"}}`, "")
+	f(`target:{`+id+`fields:{name:"k" type:BLOB} rows:{lengths:1 lengths:2 values:"7ab"}}`, "field 2")
 	f(`secret`, "not a VDiffTableLastPK")
 	f(`target:{`, "not a VDiffTableLastPK")
 	f(``, "missing")

@@ -142,12 +142,32 @@ func (l *loader) setColumn(c *ColumnSchema, row sqltypes.RowNamedValues) {
 	extra := strings.ToLower(row.AsString("extra", ""))
 	c.Generated = strings.Contains(extra, "virtual generated") || strings.Contains(extra, "stored generated")
 	c.Invisible = strings.Contains(extra, "invisible")
-	if !hasCharset(c.Type) {
+	c.Charset = strings.ToLower(row.AsString("character_set_name", ""))
+	if c.Charset == "" {
 		c.Collation = collations.CollationBinaryID
 		return
 	}
-	c.Charset = strings.ToLower(row.AsString("character_set_name", ""))
+	c.Type = textType(c.Type, c.ColumnType.ColumnType)
 	c.Collation = l.env.LookupByName(strings.ToLower(row.AsString("collation_name", "")))
+}
+
+// textType returns the type of a column that has a charset. MySQL's protocol flags text of a _bin
+// collation as binary, and Vitess then takes it, ENUM and SET included, for a binary string.
+func textType(t querypb.Type, columnType string) querypb.Type {
+	columnType = strings.ToLower(columnType)
+	switch {
+	case strings.HasPrefix(columnType, "enum("):
+		return querypb.Type_ENUM
+	case strings.HasPrefix(columnType, "set("):
+		return querypb.Type_SET
+	case t == querypb.Type_VARBINARY:
+		return querypb.Type_VARCHAR
+	case t == querypb.Type_BINARY:
+		return querypb.Type_CHAR
+	case t == querypb.Type_BLOB:
+		return querypb.Type_TEXT
+	}
+	return t
 }
 
 // setIndexes fills Unique from rows that are ordered by table, index and position.

@@ -95,6 +95,7 @@ func TestLoadSchema(t *testing.T) {
 			definition("gone", nil),
 			definition("pke", nil, "a INT32", "b INT32"),
 			definition("none", nil, "x TEXT", "y BLOB"),
+			definition("bin", []string{"v"}, "v VARBINARY", "c BINARY", "t BLOB", "e BINARY", "s BINARY", "b VARBINARY"),
 		},
 		columns: [][]string{
 			{"pk", "id", "bigint", "NULL", "NULL", "NO", "auto_increment"},
@@ -105,6 +106,12 @@ func TestLoadSchema(t *testing.T) {
 			{"pke", "b", "int", "NULL", "NULL", "NO", "STORED GENERATED"},
 			{"none", "x", "text", "utf8mb4", "utf8mb4_0900_ai_ci", "YES", ""},
 			{"none", "y", "blob", "NULL", "NULL", "YES", ""},
+			{"bin", "v", "varchar(9)", "utf8mb4", "utf8mb4_bin", "NO", ""},
+			{"bin", "c", "char(9)", "utf8mb4", "utf8mb4_bin", "NO", ""},
+			{"bin", "t", "text", "utf8mb4", "utf8mb4_bin", "NO", ""},
+			{"bin", "e", "enum('a')", "utf8mb4", "utf8mb4_bin", "NO", ""},
+			{"bin", "s", "set('a')", "utf8mb4", "utf8mb4_bin", "NO", ""},
+			{"bin", "b", "varbinary(9)", "NULL", "NULL", "NO", ""},
 		},
 		indexes: [][]string{
 			{"pk", "PRIMARY", "id", "NULL", ""},
@@ -116,10 +123,10 @@ func TestLoadSchema(t *testing.T) {
 			{"pke", "u", "a", "NULL", ""},
 		},
 	}
-	schema, err := LoadSchema(context.Background(), tablet, testEnv, testTablet, []string{"pk", "gone", "pke", "none"})
+	schema, err := LoadSchema(context.Background(), tablet, testEnv, testTablet, []string{"pk", "gone", "pke", "none", "bin"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"pk", "gone", "pke", "none"}, tablet.asked.Tables)
-	require.Len(t, schema.Tables, 3)
+	require.Equal(t, []string{"pk", "gone", "pke", "none", "bin"}, tablet.asked.Tables)
+	require.Len(t, schema.Tables, 4)
 
 	pk := schema.Tables["pk"]
 	require.Equal(t, []string{"id"}, pk.Key)
@@ -138,6 +145,13 @@ func TestLoadSchema(t *testing.T) {
 	require.True(t, schema.Tables["pke"].Columns[1].Generated)
 	require.Equal(t, []string{"x", "y"}, schema.Tables["none"].Key)
 	require.False(t, schema.Tables["none"].KeyUnique)
+
+	// Text of a _bin collation is text, although its field says otherwise.
+	var types []querypb.Type
+	for _, column := range schema.Tables["bin"].Columns {
+		types = append(types, column.Type)
+	}
+	require.Equal(t, []querypb.Type{sqltypes.VarChar, sqltypes.Char, sqltypes.Text, sqltypes.Enum, sqltypes.Set, sqltypes.VarBinary}, types)
 }
 
 // TestLoadSchemaCalls tests that the number of requests does not grow with the number of tables.

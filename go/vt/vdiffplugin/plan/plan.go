@@ -82,6 +82,9 @@ type Column struct {
 // the target's. Where a query converts a column to utf8mb4, Charset and Collation say so: they tell
 // what the bytes are that arrive. The charsets of both sides may differ all the same where a column
 // that rows are filtered by must not be converted: then the text is to be compared, not the bytes.
+//
+// Type says VARCHAR, CHAR, TEXT, ENUM or SET of text whatever its collation is. The fields of a row
+// stream do not: text of a _bin collation arrives as VARBINARY, BINARY or BLOB.
 type ColumnType struct {
 	Type       querypb.Type
 	ColumnType string // as information_schema shows it, e.g. "enum('a','b')"
@@ -99,7 +102,7 @@ const (
 	OrderUnsigned        // decimal digits of a uint64
 	OrderBytes           // bytewise: binary strings, dates and times as MySQL prints them
 	OrderDecimal         // any decimal number
-	OrderCollation       // text under Target.Collation, equal on both sides
+	OrderCollation       // text under Target.Collation, equal on both sides: see TextOrder
 )
 
 // Aggregate is how source rows of one group make a target value.

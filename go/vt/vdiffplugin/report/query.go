@@ -68,7 +68,7 @@ func literal(v sqltypes.Value, t plan.ColumnType) string {
 	switch {
 	case !ok && v.Len() == 0:
 		return "''"
-	case !ok && isCharacters(v):
+	case !ok && t.Charset != "":
 		return "_" + t.Charset + " 0x" + hex.EncodeToString(v.Raw())
 	case !ok:
 		return "0x" + hex.EncodeToString(v.Raw())

@@ -84,7 +84,7 @@ func show(v sqltypes.Value, t plan.ColumnType, limit int) (text string, exact, c
 	if !isText {
 		raw = v.Raw()
 		// A text that is none in its own charset looks like the text "0x...".
-		exact = !isCharacters(v)
+		exact = t.Charset == "" && !v.IsText()
 	}
 	if cut = len(raw) >= limit+len(cutMark)+cutWorth; cut {
 		raw = raw[:limit]
@@ -103,13 +103,14 @@ func show(v sqltypes.Value, t plan.ColumnType, limit int) (text string, exact, c
 }
 
 // utf8Of returns the text of a value in UTF-8. ok is false for binary values, and for text that is not
-// valid in the charset it claims to have.
+// valid in the charset it claims to have. The column says what is text: a value of a _bin collation
+// comes as a binary one.
 func utf8Of(v sqltypes.Value, t plan.ColumnType) (text []byte, ok bool) {
 	raw := v.Raw()
 	switch {
-	case v.IsBinary() || v.Type() == sqltypes.Bit:
+	case t.Charset == "" && (v.IsBinary() || v.Type() == sqltypes.Bit):
 		return nil, false
-	case t.Charset == "" || t.Charset == "utf8mb4" || t.Charset == "utf8mb3" || t.Charset == "utf8" || t.Charset == "ascii":
+	case t.Charset == "" || t.Charset == "binary" || t.Charset == "utf8mb4" || t.Charset == "utf8mb3" || t.Charset == "utf8" || t.Charset == "ascii":
 		return raw, utf8.Valid(raw)
 	}
 	collation := colldata.Lookup(t.Collation)
@@ -118,9 +119,4 @@ func utf8Of(v sqltypes.Value, t plan.ColumnType) (text []byte, ok bool) {
 	}
 	converted, err := charset.Convert(nil, charset.Charset_utf8mb4{}, raw, collation.Charset())
 	return converted, err == nil && utf8.Valid(converted)
-}
-
-// isCharacters says whether a value is text by its type.
-func isCharacters(v sqltypes.Value) bool {
-	return v.IsText() || v.Type() == sqltypes.Enum || v.Type() == sqltypes.Set
 }

@@ -36,6 +36,8 @@ func TestShow(t *testing.T) {
 	f(sqltypes.VarChar, "utf8mb4", "\xe9", far, "0xe9", false, false)
 	f(sqltypes.Null, "", "", far, "NULL", false, false)
 	f(sqltypes.VarChar, "utf8mb4", "", far, "", true, false)
+	f(sqltypes.VarBinary, "utf8mb4", "é", far, "é", true, false) // utf8mb4_bin
+	f(sqltypes.Blob, "latin1", "\xe9", far, "é", true, false)
 	f(sqltypes.VarBinary, "", "\x00\xff", far, "0x00ff", true, false)
 	f(sqltypes.Blob, "", "", far, "0x", true, false)
 	f(sqltypes.Bit, "", "\x05", far, "0x05", true, false)
