@@ -162,13 +162,13 @@ func TestByteBound(t *testing.T) {
 		require.Equal(t, wantSamples, len(r.MismatchedRowsDiffs) > 0 && len(r.ExtraRowsSourceDiffs) > 0 && len(r.ExtraRowsTargetDiffs) > 0)
 	}
 	big := strings.Repeat("x", 1<<20)
-	f(1<<20, 20, "name", big, true)
-	f(1<<20, 20, big, big, true)
+	f(1<<18, 8, "name", big, true)
+	f(1<<18, 8, big, big, true)
 	f(1<<18, 20, strings.Repeat("\x00", 1<<15), strings.Repeat("é", 1<<15), true)
-	f(1<<18, 10_000, "name", "doc", true)
+	f(1<<17, 3000, "name", "doc", true)
 	f(20_000, 5000, strings.Repeat("<&>", 200), "", true)
-	f(8000, 50, "name", big, true)
-	f(1100, 20, "name", big, false)
+	f(8000, 8, "name", big, true)
+	f(1100, 8, "name", big, false)
 	f(500, 500, "name", "", false)
 
 	// Twenty rows of a megabyte: all are shown.
@@ -190,10 +190,10 @@ func TestMarshal(t *testing.T) {
 	r := b.Report()
 	full, err := r.Marshal(math.MaxInt)
 	require.NoError(t, err)
-	for limit := len(full) + 1; ; limit -= 37 {
+	for limit := len(full) + 1; ; limit -= 371 {
 		stored, err := r.Marshal(limit)
 		if err != nil {
-			require.Less(t, limit, 200)
+			require.Less(t, limit, 500)
 			break
 		}
 		require.LessOrEqual(t, len(stored), limit)
