@@ -8,7 +8,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"vitess.io/vitess/go/protoutil"
@@ -74,7 +73,7 @@ func engineName(stock bool) string {
 
 // floor times the least that a comparison can cost: every mysqld reads and hashes its rows, all at once. It also warms both.
 func (b *bench) floor(ctx context.Context, s scenario) (Seconds, error) {
-	var best time.Duration
+	var second time.Duration
 	for range 2 {
 		started := time.Now()
 		group, groupCtx := errgroup.WithContext(ctx)
@@ -84,9 +83,9 @@ func (b *bench) floor(ctx context.Context, s scenario) (Seconds, error) {
 		if err := group.Wait(); err != nil {
 			return 0, err
 		}
-		best = time.Since(started)
+		second = time.Since(started)
 	}
-	return seconds(best), nil
+	return seconds(second), nil
 }
 
 // vdiff runs one vdiff, measures it, checks its verdict and deletes it.
@@ -94,8 +93,7 @@ func (b *bench) vdiff(ctx context.Context, s scenario, w *cluster.Workflow) (m M
 	ctx, cancel := context.WithTimeout(ctx, longestRun)
 	defer cancel()
 	targets, sources := b.primaries(s.to), b.primaries(s.from)
-	id := uuid.NewString()
-	watch, err := newWatch(ctx, w, id, targets)
+	watch, err := newWatch(ctx, w, targets)
 	if err != nil {
 		return m, err
 	}
@@ -104,14 +102,13 @@ func (b *bench) vdiff(ctx context.Context, s scenario, w *cluster.Workflow) (m M
 	if err != nil {
 		return m, err
 	}
-	vtctld, err := vtctldclient.New(ctx, "grpc", b.c.VtctldAddr())
-	if err != nil {
-		return m, err
-	}
-	defer vtctld.Close()
 	group, groupCtx := errgroup.WithContext(ctx)
 	started := time.Now()
-	group.Go(func() error { return create(groupCtx, vtctld, w, id) })
+	var id string
+	group.Go(func() (err error) {
+		id, err = b.create(groupCtx, w)
+		return err
+	})
 	group.Go(func() error { return watch.run(groupCtx, usage.sample) })
 	if err := group.Wait(); err != nil {
 		return m, err
@@ -135,13 +132,17 @@ func (b *bench) vdiff(ctx context.Context, s scenario, w *cluster.Workflow) (m M
 }
 
 // create asks vtctld for a vdiff as `vtctldclient VDiff create` does without further flags, but without the time that the
-// start of a process takes.
-func create(ctx context.Context, vtctld vtctldclient.VtctldClient, w *cluster.Workflow, id string) error {
+// start of a process takes. It returns the vdiff's UUID.
+func (b *bench) create(ctx context.Context, w *cluster.Workflow) (string, error) {
+	vtctld, err := vtctldclient.New(ctx, "grpc", b.c.VtctldAddr())
+	if err != nil {
+		return "", err
+	}
+	defer vtctld.Close()
 	autoStart := true
-	_, err := vtctld.VDiffCreate(ctx, &vtctldatapb.VDiffCreateRequest{
+	resp, err := vtctld.VDiffCreate(ctx, &vtctldatapb.VDiffCreateRequest{
 		Workflow:                    w.Name,
 		TargetKeyspace:              w.Keyspace,
-		Uuid:                        id,
 		TabletTypes:                 []topodatapb.TabletType{topodatapb.TabletType_RDONLY, topodatapb.TabletType_REPLICA, topodatapb.TabletType_PRIMARY},
 		TabletSelectionPreference:   tabletmanagerdatapb.TabletSelectionPreference_INORDER,
 		Limit:                       math.MaxInt64,
@@ -153,7 +154,7 @@ func create(ctx context.Context, vtctld vtctldclient.VtctldClient, w *cluster.Wo
 		AutoRetry:                   true,
 		AutoStart:                   &autoStart,
 	})
-	return err
+	return resp.GetUUID(), err
 }
 
 // checkVerdict returns an error unless all rows of all tables were found equal.

@@ -32,11 +32,11 @@ type watch struct {
 	stopped, longestStop time.Duration
 }
 
-// newWatch connects.
-func newWatch(ctx context.Context, w *cluster.Workflow, id string, targets []*cluster.Tablet) (*watch, error) {
+// newWatch connects. The workflow must have no vdiff yet: the next one is followed.
+func newWatch(ctx context.Context, w *cluster.Workflow, targets []*cluster.Tablet) (*watch, error) {
 	db := targets[0].DBName()
 	watch := &watch{
-		vdiffQuery:  fmt.Sprintf("select state, last_error from _vt.vdiff where vdiff_uuid = '%s' and db_name = '%s'", id, db),
+		vdiffQuery:  fmt.Sprintf("select state, last_error from _vt.vdiff where workflow = '%s' and db_name = '%s'", w.Name, db),
 		streamQuery: fmt.Sprintf("select count(*) from _vt.vreplication where workflow = '%s' and db_name = '%s' and state <> 'Running'", w.Name, db),
 	}
 	for _, t := range targets {

@@ -1,0 +1,138 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"vitess.io/vitess/go/vt/vtctl/workflow"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+
+	"github.com/vttablet-ext/vttablet-ext/test/endtoend/load"
+)
+
+// TestLine tests the line that scripts read, and that the ratio is the one of the medians.
+func TestLine(t *testing.T) {
+	f := func(stock, plugin []Seconds, want string) {
+		t.Helper()
+		r := &Result{Name: "big"}
+		for _, s := range stock {
+			r.Stock.Runs = append(r.Stock.Runs, Measurement{Seconds: s})
+		}
+		for _, s := range plugin {
+			r.Plugin.Runs = append(r.Plugin.Runs, Measurement{Seconds: s})
+		}
+		r.summarize()
+		require.Equal(t, want, r.line())
+	}
+	f([]Seconds{18}, []Seconds{4}, "BENCH big stock=18.00 plugin=4.00 ratio=4.50")
+	f([]Seconds{90, 17, 18}, []Seconds{4, 1, 40}, "BENCH big stock=18.00 plugin=4.00 ratio=4.50")
+	f([]Seconds{10, 20}, []Seconds{4, 6}, "BENCH big stock=15.00 plugin=5.00 ratio=3.00")
+}
+
+// TestCheckVerdict tests that only a completed vdiff with every row of every table equal passes.
+func TestCheckVerdict(t *testing.T) {
+	s := scenario{name: "x", rows: 5, tables: []load.Table{{Name: "a"}, {Name: "b"}}}
+	good := func() *workflow.Summary {
+		table := workflow.TableSummary{State: vdiff.CompletedState, RowsCompared: 5, MatchingRows: 5}
+		return &workflow.Summary{State: vdiff.CompletedState, TableSummaryMap: map[string]workflow.TableSummary{"a": table, "b": table}}
+	}
+	require.NoError(t, checkVerdict(good(), s))
+	f := func(spoil func(*workflow.Summary, *workflow.TableSummary)) {
+		t.Helper()
+		summary := good()
+		table := summary.TableSummaryMap["b"]
+		summary.TableSummaryMap["b"] = workflow.TableSummary{}
+		spoil(summary, &table)
+		if _, ok := summary.TableSummaryMap["b"]; ok {
+			summary.TableSummaryMap["b"] = table
+		}
+		require.Error(t, checkVerdict(summary, s))
+	}
+	f(func(s *workflow.Summary, _ *workflow.TableSummary) { s.State = vdiff.ErrorState })
+	f(func(s *workflow.Summary, _ *workflow.TableSummary) { s.HasMismatch = true })
+	f(func(s *workflow.Summary, _ *workflow.TableSummary) { s.Errors = map[string]string{"0": "broken"} })
+	f(func(s *workflow.Summary, _ *workflow.TableSummary) { delete(s.TableSummaryMap, "b") })
+	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.MatchingRows = 4 })
+	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.RowsCompared = 6 })
+	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.MismatchedRows = 1 })
+	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.ExtraRowsSource = 1 })
+	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.ExtraRowsTarget = 1 })
+	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.State = vdiff.StartedState })
+}
+
+// TestConfig tests that scenarios, runs and rows come from the environment, and that a slip in them is an error.
+func TestConfig(t *testing.T) {
+	f := func(scenarios, runs, rows string, want ...string) {
+		t.Helper()
+		t.Setenv("BENCH_SCENARIOS", scenarios)
+		t.Setenv("BENCH_RUNS", runs)
+		t.Setenv("BENCH_ROWS", rows)
+		cfg, err := configFromEnv()
+		if want == nil {
+			require.Error(t, err)
+			return
+		}
+		require.NoError(t, err)
+		var names []string
+		for _, s := range cfg.scenarios {
+			names = append(names, s.name)
+		}
+		require.Equal(t, want, names)
+	}
+	f("", "", "", "big", "many", "shard", "merge", "wide")
+	f("many, big", "1", "100", "big", "many")
+	f("nosuch", "", "")
+	f("big,nosuch", "", "")
+	f("", "0", "")
+	f("", "x", "")
+	f("", "", "-5")
+}
+
+// TestProc tests on real processes that CPU time and memory are read from the right fields of /proc, and that a child is found.
+func TestProc(t *testing.T) {
+	before, err := group{pids: []int{os.Getpid()}}.cpu()
+	require.NoError(t, err)
+	for started, n := time.Now(), 0; time.Since(started) < 300*time.Millisecond; n++ {
+		_ = n * n
+	}
+	after, err := group{pids: []int{os.Getpid()}}.cpu()
+	require.NoError(t, err)
+	require.Greater(t, after, before)
+	require.Less(t, after, time.Hour)
+
+	cpu, err := cpuTime([]byte("1 (a) b) S 2 3 4 5 6 7 8 9 10 11 150 50 14 15"))
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Second, cpu)
+	_, err = cpuTime([]byte("1 (a) S 2"))
+	require.Error(t, err)
+
+	rss, err := residentBytes(os.Getpid())
+	require.NoError(t, err)
+	require.Greater(t, rss, int64(1<<20))
+
+	child := exec.CommandContext(t.Context(), "sleep", "60.125")
+	require.NoError(t, child.Start())
+	defer func() {
+		_ = child.Process.Kill() // an error says that it has ended
+		_ = child.Wait()
+	}()
+	children, err := childProcesses()
+	require.NoError(t, err)
+	pid, ok := childWith(children, "\x0060.125\x00")
+	require.True(t, ok)
+	require.Equal(t, child.Process.Pid, pid)
+}
+
+// TestRowsOf tests that the shards of a table have each row once.
+func TestRowsOf(t *testing.T) {
+	for _, rows := range []int64{1, 2, 7, 100} {
+		require.Equal(t, rows, rowsOf("0", rows).Len())
+		require.Equal(t, rows, rowsOf("-80", rows).Len()+rowsOf("80-", rows).Len())
+	}
+}
