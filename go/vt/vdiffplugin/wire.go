@@ -44,11 +44,9 @@ func newEngine(d Deps) (diffEngine, error) {
 	fences := fence.NewManager(fence.Config{
 		Store:        store,
 		VReplication: d.VREngine,
-		Lock: func(ctx context.Context, name, action string) (context.Context, func(*error), error) {
-			return d.TopoServer.LockName(ctx, name, action)
-		},
-		Keyspace: d.Tablet().Keyspace,
-		LockWait: d.Config.LockWait,
+		Lock:         fence.TopoLock(d.TopoServer),
+		Keyspace:     d.Tablet().Keyspace,
+		LockWait:     d.Config.LockWait,
 	})
 	runner := differ.New(differ.Config{
 		Tablet:         d.Tablet,

@@ -56,6 +56,9 @@ func (r *run) openBatch(ctx context.Context, jobs []*job, opened func(*job, *vie
 	if err != nil {
 		return 0, err
 	}
+	if err := r.catchUp(ctx, picked); err != nil {
+		return 0, err
+	}
 	n := 0
 	start := time.Now()
 	err = r.Fences.Do(ctx, r.v, r.obs.Waiting, func(fenceCtx context.Context, f *fence.Fence) error {
@@ -84,6 +87,24 @@ func (r *run) openBatch(ctx context.Context, jobs []*job, opened func(*job, *vie
 		r.obs.Phase(j.table.Name, phaseFence, time.Since(start))
 	}
 	return n, err
+}
+
+// catchUp waits, while the streams still run, for tablets that are replicas and lag: the same waits
+// inside the fence are then short.
+func (r *run) catchUp(ctx context.Context, picked *tablets) error {
+	streams, err := r.Store.Streams(ctx, r.v.Workflow)
+	if err != nil {
+		return err
+	}
+	if err := fence.Check(r.v.Workflow, streams); err != nil {
+		return err
+	}
+	r.obs.Waiting("replicas to catch up")
+	defer r.obs.Waiting("")
+	if err := r.waitForSources(ctx, streams, picked); err != nil {
+		return err
+	}
+	return r.waitForTarget(ctx, picked.target)
 }
 
 // fenceError wraps an error that is not one table's: the fence ends with it.

@@ -44,7 +44,7 @@ type VReplication interface {
 type Config struct {
 	Store        sidecar.FenceStore
 	VReplication VReplication
-	// Lock takes the topo lock of a name, as (*topo.Server).LockName does.
+	// Lock takes the topo lock of a name and returns what unlocks it; see TopoLock.
 	Lock func(ctx context.Context, name, action string) (context.Context, func(*error), error)
 	// Keyspace is the target's: locks are named keyspace/workflow, as all of Vitess does.
 	Keyspace string

@@ -39,8 +39,8 @@ type column struct {
 	form           form
 	sourceCharset  charset.Charset // formText only: nil where the bytes are UTF-8 already
 	targetCharset  charset.Charset
-	collation      colldata.Collation // OrderCollation, and folding of text keys; may be nil
-	numericCompare bool               // unequal forms may still be the same number (float and decimal)
+	text           *plan.TextOrder // OrderCollation, and folding of text keys; may be nil
+	numericCompare bool            // unequal forms may still be the same number (float and decimal)
 }
 
 // comparer compares rows of one table. It is not safe for concurrent use.
@@ -67,10 +67,10 @@ func newComparer(t *plan.Table) (*comparer, error) {
 			col.sourceCharset = charsetOf(pc.Source)
 			col.targetCharset = charsetOf(pc.Target)
 		}
-		if pc.Target.Collation != collations.Unknown && pc.Target.Charset != "" {
-			col.collation = colldata.Lookup(pc.Target.Collation)
+		if pc.Target.Charset != "" {
+			col.text = plan.NewTextOrder(pc.Target.Collation, c.env)
 		}
-		if pc.Order == plan.OrderCollation && col.collation == nil {
+		if pc.Order == plan.OrderCollation && col.text == nil {
 			return nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s: column %s is ordered by a collation that is not known", t.Name, pc.Name)
 		}
 		src, tgt := pc.Source.Type, pc.Target.Type
@@ -217,7 +217,7 @@ func (c *comparer) appendFolded(dst []byte, row scan.Row, fromSource bool) []byt
 	for _, k := range c.table.Key {
 		col := &c.columns[k]
 		value, ok := row.Value(k)
-		if !ok || col.collation == nil || col.form != formText {
+		if !ok || col.text == nil || col.form != formText {
 			dst = c.appendColumn(dst, row, k, fromSource)
 			continue
 		}
@@ -228,7 +228,7 @@ func (c *comparer) appendFolded(dst []byte, row scan.Row, fromSource bool) []byt
 			dst = append(dst, 0)
 			continue
 		}
-		dst = col.collation.WeightString(dst, value, 0)
+		dst = col.text.AppendKey(dst, value)
 		dst = append(dst, 0, 0, 0)
 	}
 	return dst

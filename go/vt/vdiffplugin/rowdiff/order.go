@@ -113,7 +113,7 @@ func (c *comparer) compareColumn(i int, a, b scan.Row) (int, error) {
 		}
 		return ad.Cmp(bd), nil
 	case plan.OrderCollation:
-		return col.collation.Collate(av, bv, false), nil
+		return col.text.Compare(av, bv), nil
 	}
 	return 0, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s: column %s has no order", c.table.Name, col.Name)
 }
