@@ -190,14 +190,14 @@ func plant(t *testing.T, ctx context.Context, b *bed) func() {
 	require.NoError(t, err)
 	changed, deleted := result.Rows[3], result.Rows[7]
 	require.NoError(t, target.Exec(ctx,
-		"create table if not exists undo as select * from s1 where id in ("+changed[0].ToString()+", "+deleted[0].ToString()+")",
+		"create table if not exists s1_undo as select * from s1 where id in ("+changed[0].ToString()+", "+deleted[0].ToString()+")",
 		"update s1 set v = 'changed' where id = "+changed[0].ToString(),
 		"delete from s1 where id = "+deleted[0].ToString(),
 		"insert into s1 (id, v, n) values (-5, 'inserted', 0)"))
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), waitTime)
 		defer cancel()
-		assert.NoError(t, target.Exec(ctx, "replace into s1 select * from undo", "delete from s1 where id = -5", "drop table undo"))
+		assert.NoError(t, target.Exec(ctx, "replace into s1 select * from s1_undo", "delete from s1 where id = -5", "drop table s1_undo"))
 		s, err := b.small.Diff(ctx, "--tables", "s1")
 		assert.NoError(t, err)
 		b.matches(t, s, "s1")
@@ -210,7 +210,7 @@ func TestAutoRetryOff(t *testing.T) {
 	b := testBed(t)
 	ctx := testContext(t)
 	rollback := hold(t, ctx, b.source(), "begin", "update s1 set v = concat(v, '!') where id = 1001")
-	r := create(t, ctx, b.small, "--auto-retry=false", "--tables", "s1")
+	r := create(t, ctx, b.small, append(onPrimary, "--auto-retry=false", "--tables", "s1")...)
 	r.release = rollback
 	waitForState(t, ctx, b, r, vdiff.ErrorState)
 	r.release()
