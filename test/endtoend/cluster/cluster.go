@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -221,6 +220,19 @@ func (c *Cluster) Primary(keyspace, shard string) *Tablet {
 
 // Vtctl runs vtctldclient and returns what it wrote to stdout, also together with an error. The error holds stderr.
 func (c *Cluster) Vtctl(ctx context.Context, args ...string) (string, error) {
+	out, err := c.vtctl(ctx, args...)
+	if err != nil || len(args) == 0 || !strings.HasSuffix(args[0], "ReparentShard") {
+		return out, err
+	}
+	for _, arg := range args[1:] {
+		if keyspace, shard, ok := strings.Cut(arg, "/"); ok && len(c.Shard(keyspace, shard)) > 0 {
+			return out, c.refreshPrimary(ctx, arg)
+		}
+	}
+	return out, nil
+}
+
+func (c *Cluster) vtctl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.opts.BinDir, "vtctldclient"), append([]string{"--server", c.VtctldAddr(), "--log-format", "text"}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+c.dir, "TMPDIR="+c.dir)
 	cmd.WaitDelay = 5 * time.Second
@@ -229,50 +241,43 @@ func (c *Cluster) Vtctl(ctx context.Context, args ...string) (string, error) {
 	if err := cmd.Run(); err != nil {
 		return stdout.String(), fmt.Errorf("vtctldclient %s: %w\n%s", strings.Join(args, " "), err, tail(stderr.Bytes(), 20))
 	}
-	if len(args) > 0 && strings.HasSuffix(args[0], "ReparentShard") {
-		return stdout.String(), c.refreshPrimaries(ctx)
-	}
 	return stdout.String(), nil
 }
 
 // Reparent makes a tablet the primary of its shard with PlannedReparentShard.
 func (c *Cluster) Reparent(ctx context.Context, keyspace, shard, newPrimary string) error {
-	_, err := c.Vtctl(ctx, "PlannedReparentShard", keyspace+"/"+shard, "--new-primary", newPrimary, "--wait-replicas-timeout", "30s")
+	_, err := c.vtctl(ctx, "PlannedReparentShard", keyspace+"/"+shard, "--new-primary", newPrimary, "--wait-replicas-timeout", "30s")
+	if err == nil {
+		c.setPrimary(keyspace+"/"+shard, newPrimary)
+	}
 	return err
 }
 
-// refreshPrimaries reads from the topology which tablet is the primary of each shard.
-func (c *Cluster) refreshPrimaries(ctx context.Context) error {
-	shards := map[string]bool{}
-	for _, t := range c.Tablets() {
-		shards[t.Keyspace+"/"+t.Shard] = true
+func (c *Cluster) setPrimary(shard, alias string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.primaries[shard] = alias
+}
+
+// refreshPrimary reads from the topology which tablet is the primary of a shard.
+func (c *Cluster) refreshPrimary(ctx context.Context, shard string) error {
+	out, err := c.vtctl(ctx, "GetShard", shard)
+	if err != nil {
+		return err
 	}
-	names := make([]string, 0, len(shards))
-	for name := range shards {
-		names = append(names, name)
+	var record struct {
+		Shard struct {
+			PrimaryAlias *struct {
+				Cell string
+				UID  int
+			} `json:"primary_alias"`
+		}
 	}
-	sort.Strings(names)
-	for _, name := range names {
-		out, err := c.Vtctl(ctx, "GetShard", name)
-		if err != nil {
-			return err
-		}
-		var record struct {
-			Shard struct {
-				PrimaryAlias *struct {
-					Cell string
-					UID  int
-				} `json:"primary_alias"`
-			}
-		}
-		if err := json.Unmarshal([]byte(out), &record); err != nil {
-			return fmt.Errorf("cluster: GetShard %s: %w", name, err)
-		}
-		if alias := record.Shard.PrimaryAlias; alias != nil {
-			c.mu.Lock()
-			c.primaries[name] = tabletAlias(alias.Cell, alias.UID)
-			c.mu.Unlock()
-		}
+	if err := json.Unmarshal([]byte(out), &record); err != nil {
+		return fmt.Errorf("cluster: GetShard %s: %w", shard, err)
+	}
+	if alias := record.Shard.PrimaryAlias; alias != nil {
+		c.setPrimary(shard, tabletAlias(alias.Cell, alias.UID))
 	}
 	return nil
 }

@@ -85,6 +85,9 @@ func TestCluster(t *testing.T) {
 	require.NoError(t, replica.Exec(ctx, "insert into t values (3)"))
 	rows(primary, "3")
 	step("reparent")
+	_, err = c.Vtctl(ctx, "PlannedReparentShard", "ks/0", "--new-primary", primary.Alias)
+	require.NoError(t, err)
+	require.Equal(t, primary, c.Primary("ks", "0"), "a reparent by command is noticed")
 
 	_, err = c.Vtctl(ctx, "GetKeyspace", "nosuch")
 	require.ErrorContains(t, err, "nosuch")

@@ -33,11 +33,12 @@ type Shard struct {
 	Cells []string
 }
 
-// AddKeyspaces adds several keyspaces at the same time.
+// AddKeyspaces adds several keyspaces at the same time. Tablets are numbered in the order of the arguments.
 func (c *Cluster) AddKeyspaces(ctx context.Context, keyspaces ...Keyspace) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, ks := range keyspaces {
-		group.Go(func() error { return c.AddKeyspace(ctx, ks) })
+		tablets := c.newTablets(ks.Name, ks.Shards)
+		group.Go(func() error { return c.addKeyspace(ctx, ks, tablets) })
 	}
 	return group.Wait()
 }
@@ -45,6 +46,36 @@ func (c *Cluster) AddKeyspaces(ctx context.Context, keyspaces ...Keyspace) error
 // AddKeyspace makes a keyspace with its shards and starts all tablets. When it returns, each shard has its first tablet
 // as the primary and every tablet serves.
 func (c *Cluster) AddKeyspace(ctx context.Context, ks Keyspace) error {
+	return c.addKeyspace(ctx, ks, c.newTablets(ks.Name, ks.Shards))
+}
+
+// AddShards adds shards to a keyspace that exists, to reshard into for example.
+func (c *Cluster) AddShards(ctx context.Context, keyspace string, shards ...Shard) error {
+	return c.startShards(ctx, keyspace, c.newTablets(keyspace, shards))
+}
+
+// newTablets gives the tablets of new shards their aliases, in order. Nothing is started.
+func (c *Cluster) newTablets(keyspace string, shards []Shard) [][]*Tablet {
+	all := make([][]*Tablet, len(shards))
+	for i, shard := range shards {
+		cells := shard.Cells
+		if len(cells) == 0 {
+			cells = c.opts.Cells[:1]
+		}
+		for n := range 1 + shard.Replicas + shard.RDOnly {
+			tabletType := "replica"
+			if n > shard.Replicas {
+				tabletType = "rdonly"
+			}
+			t := c.newTablet(keyspace, shard.Name, cells[n%len(cells)], tabletType)
+			t.Stock, t.ExtraFlags = shard.Stock, shard.ExtraFlags
+			all[i] = append(all[i], t)
+		}
+	}
+	return all
+}
+
+func (c *Cluster) addKeyspace(ctx context.Context, ks Keyspace, tablets [][]*Tablet) error {
 	started := time.Now()
 	durability := ks.Durability
 	if durability == "" {
@@ -53,7 +84,7 @@ func (c *Cluster) AddKeyspace(ctx context.Context, ks Keyspace) error {
 	if _, err := c.Vtctl(ctx, "CreateKeyspace", "--durability-policy", durability, ks.Name); err != nil {
 		return err
 	}
-	if err := c.AddShards(ctx, ks.Name, ks.Shards...); err != nil {
+	if err := c.startShards(ctx, ks.Name, tablets); err != nil {
 		return err
 	}
 	if ks.VSchema != "" {
@@ -65,37 +96,20 @@ func (c *Cluster) AddKeyspace(ctx context.Context, ks Keyspace) error {
 	return nil
 }
 
-// AddShards adds shards to a keyspace that exists, to reshard into for example.
-func (c *Cluster) AddShards(ctx context.Context, keyspace string, shards ...Shard) error {
+// startShards starts the tablets of each shard; the first of a shard becomes its primary.
+func (c *Cluster) startShards(ctx context.Context, keyspace string, shards [][]*Tablet) error {
 	group, groupCtx := errgroup.WithContext(ctx)
-	for _, shard := range shards {
-		group.Go(func() error { return c.addShard(groupCtx, keyspace, shard) })
+	for _, tablets := range shards {
+		group.Go(func() error { return c.startShard(groupCtx, tablets) })
 	}
 	if err := group.Wait(); err != nil {
-		return err
-	}
-	if err := c.refreshPrimaries(ctx); err != nil {
 		return err
 	}
 	_, err := c.Vtctl(ctx, "RebuildKeyspaceGraph", keyspace)
 	return err
 }
 
-func (c *Cluster) addShard(ctx context.Context, keyspace string, shard Shard) error {
-	cells := shard.Cells
-	if len(cells) == 0 {
-		cells = c.opts.Cells[:1]
-	}
-	tablets := make([]*Tablet, 0, 1+shard.Replicas+shard.RDOnly)
-	for i := range cap(tablets) {
-		tabletType := "replica"
-		if i > shard.Replicas {
-			tabletType = "rdonly"
-		}
-		t := c.newTablet(keyspace, shard.Name, cells[i%len(cells)], tabletType)
-		t.Stock, t.ExtraFlags = shard.Stock, shard.ExtraFlags
-		tablets = append(tablets, t)
-	}
+func (c *Cluster) startShard(ctx context.Context, tablets []*Tablet) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, t := range tablets {
 		group.Go(func() error { return t.create(groupCtx) })
@@ -103,7 +117,7 @@ func (c *Cluster) addShard(ctx context.Context, keyspace string, shard Shard) er
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if err := c.Reparent(ctx, keyspace, shard.Name, tablets[0].Alias); err != nil {
+	if err := c.Reparent(ctx, tablets[0].Keyspace, tablets[0].Shard, tablets[0].Alias); err != nil {
 		return err
 	}
 	for _, t := range tablets {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // stateLine is one line of the state file of a detached cluster: its directory (the first line), or a process.
@@ -112,8 +114,8 @@ func DetachedRunning(stateFile string) (int, error) {
 }
 
 // EndDetached ends every daemon in the state file by its process id, removes the cluster's directory and the
-// state file. Each daemon gets SIGTERM, those that were started last first, and SIGKILL when it has not ended after a
-// while. It is fine to call it for a cluster that is gone, or that came up only in part.
+// state file. Tablets go first, then their mysqlds, then the rest, each kind at once; a daemon gets SIGTERM, and SIGKILL when
+// it has not ended after a while. It is fine to call it for a cluster that is gone, or that came up only in part.
 func EndDetached(ctx context.Context, stateFile string, logf func(format string, args ...any)) error {
 	lines, err := readState(stateFile)
 	if errors.Is(err, os.ErrNotExist) {
@@ -122,14 +124,22 @@ func EndDetached(ctx context.Context, stateFile string, logf func(format string,
 	if err != nil {
 		return err
 	}
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := lines[i]
-		if !line.running() {
-			continue
+	for _, kind := range []string{"vttablet-", "mysqld-", ""} {
+		group, groupCtx := errgroup.WithContext(ctx)
+		for _, line := range lines {
+			if !strings.HasPrefix(line.Name, kind) || !line.running() {
+				continue
+			}
+			logf("ending %s (pid %d)", line.Name, line.PID)
+			group.Go(func() error {
+				if err := endByPID(groupCtx, line); err != nil {
+					return fmt.Errorf("cluster: end %s (pid %d): %w", line.Name, line.PID, err)
+				}
+				return nil
+			})
 		}
-		logf("ending %s (pid %d)", line.Name, line.PID)
-		if err := endByPID(ctx, line); err != nil {
-			return fmt.Errorf("cluster: end %s (pid %d): %w", line.Name, line.PID, err)
+		if err := group.Wait(); err != nil {
+			return err
 		}
 	}
 	for _, line := range lines {
@@ -144,6 +154,7 @@ func EndDetached(ctx context.Context, stateFile string, logf func(format string,
 	return os.Remove(stateFile)
 }
 
+// endByPID ends the process of a line and waits until it is gone.
 func endByPID(ctx context.Context, line stateLine) error {
 	for _, step := range []struct {
 		signal  syscall.Signal
