@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/vttablet-ext/vttablet-ext/test/endtoend/cluster"
 )
 
 // TestCluster brings up a keyspace with a primary and a replica, kills and restarts the vttablet and the mysqld
 // of the primary, makes the replica the primary, and closes the cluster. The data must be there after each
-// step, and no process and no directory after the last.
+// step, and no process, no goroutine and no directory after the last.
 func TestCluster(t *testing.T) {
+	leaked := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	started := time.Now()
@@ -103,4 +105,5 @@ func TestCluster(t *testing.T) {
 	require.NoDirExists(t, c.Dir())
 	require.Empty(t, processesOf(t, c.Dir()))
 	step("close")
+	goleak.VerifyNone(t, leaked)
 }
