@@ -3,11 +3,8 @@
 package vdiffplugin
 
 import (
+	"fmt"
 	"time"
-
-	"vitess.io/vitess/go/vt/vterrors"
-
-	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 )
 
 // Config is what an operator can set. The flags fill it; WithConfig sets it from code.
@@ -25,7 +22,8 @@ type Config struct {
 	RetryInterval time.Duration
 	// MaxRetries is how many retries in a row, without a row compared in between, a vdiff is given.
 	MaxRetries int
-	// MemoryLimit bounds the bytes of rows that one vdiff holds while they wait for their partner.
+	// MemoryLimit bounds the bytes of rows of one table that wait for their partner. Only a table
+	// whose rows do not come in key order makes any wait.
 	MemoryLimit int64
 }
 
@@ -57,21 +55,17 @@ const (
 func (c Config) Validate() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:
-		return badFlag("--%s must be between 1 and %d, not %d", flagConcurrency, maxConcurrency, c.Concurrency)
+		return fmt.Errorf("--%s must be between 1 and %d, not %d", flagConcurrency, maxConcurrency, c.Concurrency)
 	case c.MaxSnapshotAge < minMaxSnapshotAge:
-		return badFlag("--%s must be at least %v, not %v", flagMaxSnapshotAge, minMaxSnapshotAge, c.MaxSnapshotAge)
+		return fmt.Errorf("--%s must be at least %v, not %v", flagMaxSnapshotAge, minMaxSnapshotAge, c.MaxSnapshotAge)
 	case c.LockWait < minLockWait || c.LockWait > maxLockWait:
-		return badFlag("--%s must be between %v and %v, not %v", flagLockWait, minLockWait, maxLockWait, c.LockWait)
+		return fmt.Errorf("--%s must be between %v and %v, not %v", flagLockWait, minLockWait, maxLockWait, c.LockWait)
 	case c.RetryInterval < minRetryInterval:
-		return badFlag("--%s must be at least %v, not %v", flagRetryInterval, minRetryInterval, c.RetryInterval)
+		return fmt.Errorf("--%s must be at least %v, not %v", flagRetryInterval, minRetryInterval, c.RetryInterval)
 	case c.MaxRetries < 0:
-		return badFlag("--%s must be 0 (no retries) or more, not %d", flagMaxRetries, c.MaxRetries)
+		return fmt.Errorf("--%s must be 0 (no retries) or more, not %d", flagMaxRetries, c.MaxRetries)
 	case c.MemoryLimit < minMemoryLimit:
-		return badFlag("--%s is in bytes and must be at least %d (1 MiB), not %d", flagMemoryLimit, minMemoryLimit, c.MemoryLimit)
+		return fmt.Errorf("--%s is in bytes and must be at least %d (1 MiB), not %d", flagMemoryLimit, minMemoryLimit, c.MemoryLimit)
 	}
 	return nil
-}
-
-func badFlag(format string, args ...any) error {
-	return vterrors.Errorf(vtrpcpb.Code_INVALID_ARGUMENT, format, args...)
 }

@@ -91,6 +91,9 @@ func TestShutdown(t *testing.T) {
 	assert.Equal(t, []string{"open", "close"}, e.got())
 
 	d.setPrimary(true)
+	d.mu.Lock()
+	assert.False(t, d.mustOpen || d.idle != nil, "the engine is opened again")
+	d.mu.Unlock()
 	require.NoError(t, d.shutdown(t.Context()))
 	assert.Equal(t, []string{"open", "close"}, e.got())
 	_, err := d.perform(t.Context(), nil)

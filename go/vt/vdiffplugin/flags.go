@@ -41,5 +41,5 @@ func RegisterFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.LockWait, flagLockWait, c.LockWait, "how long a vdiff waits, at each try, for the lock of its workflow and for table locks; the workflow runs between tries")
 	fs.DurationVar(&c.RetryInterval, flagRetryInterval, c.RetryInterval, "how long a vdiff that failed waits for its first retry (with --auto-retry); every further retry waits longer")
 	fs.IntVar(&c.MaxRetries, flagMaxRetries, c.MaxRetries, "how many retries in a row a vdiff is given that makes no progress (with --auto-retry); 0 turns retries off")
-	fs.Int64Var(&c.MemoryLimit, flagMemoryLimit, c.MemoryLimit, "bytes of rows that a vdiff holds in memory while they wait for their partner from the other side")
+	fs.Int64Var(&c.MemoryLimit, flagMemoryLimit, c.MemoryLimit, "bytes of rows of one table that are held in memory while they wait for their partner from the other side; a table that needs more is read in several passes")
 }

@@ -4,6 +4,7 @@ package vdiffplugin
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 	"time"
@@ -11,10 +12,7 @@ import (
 	"vitess.io/vitess/go/vt/dbconfigs"
 	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/servenv"
-	"vitess.io/vitess/go/vt/vterrors"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager"
-
-	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 )
 
 // shutdownWait is how long a shutdown hook waits for the engine. servenv's own limits for its hooks
@@ -55,7 +53,7 @@ func Install(tm *tabletmanager.TabletManager, opts ...Option) error {
 		return nil
 	}
 	if err := o.config.Validate(); err != nil {
-		return vterrors.Wrap(err, "cannot install the VDiff plug-in")
+		return failed(err.Error())
 	}
 	if err := checkTabletManager(tm); err != nil {
 		return err
@@ -80,8 +78,9 @@ func Install(tm *tabletmanager.TabletManager, opts ...Option) error {
 	tm.QueryServiceControl = &controller{Controller: tm.QueryServiceControl, driver: d}
 	installed.Store(d)
 
-	// The process waits for OnTermSync, so that a diff in its fence has the time to start the streams
-	// again while the tablet is still there. OnClose is for a process that is closed without a signal.
+	// Vitess closes the stock engine in OnTerm, for which the process does not wait. It does for
+	// OnTermSync: a run may write its last checkpoint and end while MySQL and the topo are there.
+	// OnClose comes later, and waits for what OnTermSync had no time for.
 	servenv.OnTermSync(func() { shutdown(d) })
 	servenv.OnClose(func() { shutdown(d) })
 	log.Info("VDiff plug-in is installed")
@@ -143,5 +142,5 @@ func isNil(v any) bool {
 }
 
 func failed(why string) error {
-	return vterrors.New(vtrpcpb.Code_FAILED_PRECONDITION, "cannot install the VDiff plug-in: "+why)
+	return errors.New("cannot install the VDiff plug-in: " + why)
 }

@@ -31,14 +31,17 @@ var grpcFlags = sync.OnceValue(func() *pflag.FlagSet {
 	return servenv.GetFlagSetFor("vdiffplugin-test")
 })
 
-// withGRPC gives the process a gRPC server, with the TabletManager service in --service-map or not.
-func withGRPC(t *testing.T, inServiceMap bool) *grpc.Server {
+// withGRPC gives the process a gRPC server, the TabletManager service in --service-map, and gRPC
+// switched on or not.
+func withGRPC(t *testing.T, on bool) *grpc.Server {
 	t.Helper()
-	require.NoError(t, grpcFlags().Set("grpc-port", "15999"))
-	t.Cleanup(func() { _ = grpcFlags().Set("grpc-port", "0") })
-	if inServiceMap {
-		servenv.InitServiceMap("grpc", "tabletmanager")
+	servenv.InitServiceMap("grpc", "tabletmanager")
+	port := "0"
+	if on {
+		port = "15999" // nobody listens there
 	}
+	require.NoError(t, grpcFlags().Set("grpc-port", port))
+	t.Cleanup(func() { _ = grpcFlags().Set("grpc-port", "0") })
 	before := servenv.GRPCServer
 	servenv.GRPCServer = grpc.NewServer()
 	t.Cleanup(func() {
@@ -75,34 +78,28 @@ func dial(t *testing.T, s *grpc.Server) tabletmanagerservicepb.TabletManagerClie
 	return tabletmanagerservicepb.NewTabletManagerClient(conn)
 }
 
-// TestServiceMap checks that our entry respects --service-map as the stock one does, that there is
-// exactly one TabletManager service when it is in the map, and that another TabletManager of the same
-// process gets the stock service.
-func TestServiceMap(t *testing.T) {
-	f := func(inServiceMap, other bool) {
+// TestRegister checks that our entry asks servenv as the stock one does whether the service is wanted,
+// that there is exactly one TabletManager service when it is (a second one would end the process), and
+// that another TabletManager of the same process gets the stock service.
+func TestRegister(t *testing.T) {
+	f := func(name string, on, other bool) {
 		t.Helper()
-		tm := newTM(t)
-		s := withGRPC(t, inServiceMap)
-		require.NoError(t, Install(tm, withEngine((&fakeEngine{}).build)))
-		if other {
-			register(&tabletmanager.TabletManager{})
-		} else {
+		t.Run(name, func(t *testing.T) {
+			tm := newTM(t)
+			s := withGRPC(t, on)
+			require.NoError(t, Install(tm, withEngine((&fakeEngine{}).build)))
+			if other {
+				tm = &tabletmanager.TabletManager{}
+			}
 			register(tm)
-		}
-		_, found := s.GetServiceInfo()[serviceName]
-		assert.Equal(t, inServiceMap, found)
-		tabletmanager.RegisterTabletManagers = nil
+			_, found := s.GetServiceInfo()[serviceName]
+			assert.Equal(t, on, found)
+		})
 	}
-	stock := tabletmanager.RegisterTabletManagers
-	for _, other := range []bool{false, true} {
-		tabletmanager.RegisterTabletManagers = append([]tabletmanager.RegisterTabletManager(nil), stock...)
-		f(false, other)
-	}
-	for _, other := range []bool{false, true} {
-		tabletmanager.RegisterTabletManagers = append([]tabletmanager.RegisterTabletManager(nil), stock...)
-		f(true, other)
-	}
-	tabletmanager.RegisterTabletManagers = stock
+	f("gRPC is off", false, false)
+	f("gRPC is off, another TabletManager", false, true)
+	f("gRPC is on", true, false)
+	f("gRPC is on, another TabletManager", true, true)
 }
 
 // TestVDiffOverGRPC asks for a VDiff over the network: the engine's answer, UNAVAILABLE while the
