@@ -39,11 +39,20 @@ func AsTransient(err error) error {
 	return &classError{class: Transient, err: err}
 }
 
-// ClassOf returns the class that err was marked with. ok is false when it was never marked.
+// ClassOf returns the class that err, or an error that it wraps, was marked with. ok is false when
+// none was ever marked.
 func ClassOf(err error) (class Class, ok bool) {
-	var ce *classError
-	if errors.As(err, &ce) {
-		return ce.class, true
+	for err != nil {
+		var marked *classError
+		if errors.As(err, &marked) {
+			return marked.class, true
+		}
+		// What vterrors.Wrap wraps is hidden from errors.As.
+		var wrapping interface{ Cause() error }
+		if !errors.As(err, &wrapping) {
+			break
+		}
+		err = wrapping.Cause()
 	}
 	return "", false
 }

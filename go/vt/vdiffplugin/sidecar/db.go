@@ -153,7 +153,7 @@ func withoutData(err error) error {
 }
 
 // MaxStatement returns how many bytes a statement may have (max_allowed_packet). A report takes up to
-// twice its size in one, for its quotes are escaped.
+// twice its size in one, for backslashes and apostrophes in it are escaped.
 func (db *DB) MaxStatement(ctx context.Context) (int, error) {
 	var limit int64
 	err := db.do(ctx, "read max_allowed_packet", func(w *work) error {

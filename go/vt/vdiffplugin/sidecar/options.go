@@ -28,14 +28,15 @@ func decodeOptions(stored []byte) (*tabletmanagerdatapb.VDiffOptions, error) {
 	if len(stored) == 0 {
 		return withParts(options), nil
 	}
-	err := json.Unmarshal(stored, options)
+	// This reads field names in snake and in camel case and numbers as such and as strings, which is
+	// all that any version has been able to store.
+	err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(stored, options)
 	if err == nil {
 		return withParts(options), nil
 	}
-	// The other JSON of protobuf messages: camel case, large numbers as strings. Nobody is known to
-	// store it, but the stock engine would read it.
+	// What the stock engine reads when it opens, for the sake of null.
 	options = &tabletmanagerdatapb.VDiffOptions{}
-	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(stored, options) == nil {
+	if json.Unmarshal(stored, options) == nil {
 		return withParts(options), nil
 	}
 	return withParts(nil), fmt.Errorf("stored options: %w", err)
