@@ -58,14 +58,16 @@ type Measurement struct {
 	// Stopped is how long at least one stream of the workflow was not Running, LongestStop the longest such time: sampled.
 	Stopped     Seconds `json:"stopped_seconds_sampled"`
 	LongestStop Seconds `json:"longest_stop_seconds_sampled"`
-	// Resident memory of the target vttablet (of the one that grew most): before the vdiff, and the most that was sampled.
-	IdleMB int64 `json:"rss_idle_mb"`
-	PeakMB int64 `json:"rss_peak_mb"`
+	// Resident memory of the target vttablet (of the one that grew most): before the vdiff, the most that was sampled, and the
+	// difference.
+	IdleMB     int64 `json:"rss_idle_mb"`
+	PeakMB     int64 `json:"rss_peak_mb"`
+	OverIdleMB int64 `json:"rss_over_idle_mb"`
 }
 
 func (m Measurement) String() string {
 	return fmt.Sprintf("%.2f s, %d rows/s, CPU s of vttablet %.2f target %.2f source, of mysqld %.2f target %.2f source, streams stopped %.2f s (longest %.2f), memory %d MB over %d",
-		m.Seconds, m.RowsPerSecond, m.CPUTarget, m.CPUSource, m.CPUTargetMySQL, m.CPUSourceMySQL, m.Stopped, m.LongestStop, m.PeakMB-m.IdleMB, m.IdleMB)
+		m.Seconds, m.RowsPerSecond, m.CPUTarget, m.CPUSource, m.CPUTargetMySQL, m.CPUSourceMySQL, m.Stopped, m.LongestStop, m.OverIdleMB, m.IdleMB)
 }
 
 func newResults(cfg config) *Results {
@@ -117,6 +119,7 @@ func medians(runs []Measurement) Measurement {
 		LongestStop:    median(runs, func(m Measurement) Seconds { return m.LongestStop }),
 		IdleMB:         median(runs, func(m Measurement) int64 { return m.IdleMB }),
 		PeakMB:         median(runs, func(m Measurement) int64 { return m.PeakMB }),
+		OverIdleMB:     median(runs, func(m Measurement) int64 { return m.OverIdleMB }),
 	}
 }
 

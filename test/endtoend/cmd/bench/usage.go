@@ -91,7 +91,7 @@ func (u *usage) since() (m Measurement, err error) {
 		}
 		*out.to = seconds(now - out.group.start)
 	}
-	m.IdleMB, m.PeakMB = megabytes(u.idle), megabytes(u.peak)
+	m.IdleMB, m.PeakMB, m.OverIdleMB = megabytes(u.idle), megabytes(u.peak), megabytes(u.peak-u.idle)
 	return m, nil
 }
 
