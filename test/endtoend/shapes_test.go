@@ -62,7 +62,7 @@ var shapes = []shape{
 	{"k_sixteen", sixteenColumns(), []string{"select n, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, n % 5, n" + numbers1k}, 1000,
 		[]string{"update k_sixteen set v = 0 where c0 = 9"}, 1, 0, 0},
 	{"v_types", "(id int primary key, j json, b bit(9), g int generated always as (id * 2) stored, t time(2), y year, ts timestamp(6) null, p point, n int null, inv int invisible default 3)",
-		[]string{`select n, json_object('b', n, 'a', '1'), n % 512, '-12:30:00.25', 2020, '2020-01-02 03:04:05.123456', point(n, 1), null` + numbers1k}, 1000,
+		[]string{`(id, j, b, t, y, ts, p, n) select n, json_object('b', n, 'a', '1'), n % 512, '-12:30:00.25', 2020, '2020-01-02 03:04:05.123456', point(n, 1), null` + numbers1k}, 1000,
 		[]string{"update v_types set j = '{\"a\": \"2\"}' where id = 1", "update v_types set b = 0 where id = 2", "update v_types set n = 0 where id = 3", "update v_types set p = point(0, 0) where id = 4", "update v_types set inv = 4 where id = 5"}, 5, 0, 0},
 	{"v_empty", "(id int primary key)", nil, 0, []string{"insert into v_empty values (1), (2)"}, 0, 0, 2},
 	{"order", "(`select` int primary key, `from me to you` varchar(10), unique key `where` (`from me to you`, `select`))", []string{"select n, 'x'" + numbers1k}, 1000,
@@ -143,8 +143,9 @@ func addOne(ctx context.Context, b *bed) error {
 	return b.c.AddKeyspace(ctx, cluster.Keyspace{Name: "one", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`})
 }
 
-// TestMerge merges two shards into one: an ENUM key whose order is not that of its text, keys in
-// several rows order, a reference table of which each shard has a copy, and a table without a key.
+// TestMerge merges two shards into one: an ENUM key whose order is not that of its text and whose rows
+// are on one shard each, and a table without a key. (VReplication itself cannot merge the copies of a
+// reference table: unit tests have those.)
 func TestMerge(t *testing.T) {
 	b := testBed(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -153,11 +154,9 @@ func TestMerge(t *testing.T) {
 	low, high := b.c.Primary(targetName, "-80"), b.c.Primary(targetName, "80-")
 	schema := []string{
 		"create table m_enum (e enum('open','closed') not null, id bigint, primary key (e, id))",
-		"create table m_ref (id int primary key, v varchar(10))",
 		"create table m_none (a int, b int)",
 		"create table n (n int primary key)",
 		"insert into n with recursive r as (select 1 as n union all select n + 1 from r where n < 1000) select n from r",
-		"insert into m_ref select n, 'v' from n",
 		"insert into m_none select n % 10, 1 from n",
 	}
 	for shard, tablet := range map[string]*cluster.Tablet{"open": low, "closed": high} {
@@ -167,25 +166,22 @@ func TestMerge(t *testing.T) {
 	_, err := b.c.Vtctl(ctx, "ApplyVSchema", "--vschema", `{"sharded": true, "vindexes": {"hash": {"type": "hash"}}, "tables": {
 		"s1": {"column_vindexes": [{"column": "id", "name": "hash"}]}, "s2": {"column_vindexes": [{"column": "a", "name": "hash"}]},
 		"s3": {"column_vindexes": [{"column": "a", "name": "hash"}]}, "b1": {"column_vindexes": [{"column": "id", "name": "hash"}]},
-		"m_enum": {"column_vindexes": [{"column": "id", "name": "hash"}]}, "m_none": {"column_vindexes": [{"column": "a", "name": "hash"}]},
-		"m_ref": {"type": "reference"}}}`, targetName)
+		"m_enum": {"column_vindexes": [{"column": "id", "name": "hash"}]}, "m_none": {"column_vindexes": [{"column": "a", "name": "hash"}]}}}`, targetName)
 	require.NoError(t, err)
 
 	w := b.c.Workflow("one", "merge")
-	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", targetName, "--tables", "m_enum,m_ref,m_none"))
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", targetName, "--tables", "m_enum,m_none"))
 	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
 	diff, err := w.Diff(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counts("m_enum", 10_000, 0, 0, 0), diff.TableSummaryMap["m_enum"])
-	assert.Equal(t, counts("m_ref", 1000, 0, 0, 0), diff.TableSummaryMap["m_ref"])
 	assert.Equal(t, counts("m_none", 2000, 0, 0, 0), diff.TableSummaryMap["m_none"])
 
 	one := b.c.Primary("one", "0")
-	require.NoError(t, one.Exec(ctx, "delete from m_enum where e = 'closed' and id = 10", "update m_ref set v = 'w' where id = 5", "delete from m_none where a = 4 limit 1"))
+	require.NoError(t, one.Exec(ctx, "delete from m_enum where e = 'closed' and id = 10", "delete from m_none where a = 4 limit 1"))
 	diff, err = w.Diff(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counts("m_enum", 9999, 0, 1, 0), diff.TableSummaryMap["m_enum"])
-	assert.Equal(t, counts("m_ref", 999, 1, 0, 0), diff.TableSummaryMap["m_ref"])
 	assert.Equal(t, counts("m_none", 1999, 0, 1, 0), diff.TableSummaryMap["m_none"])
 }
 
