@@ -113,7 +113,8 @@ func (w *Workflow) WaitStreams(ctx context.Context, state string) error {
 		}
 		last = streams
 		for _, s := range streams {
-			if s.State != state || s.Copying || s.StopPos != "" {
+			// A stream that has not begun to copy yet is Running, too, but has no position.
+			if s.State != state || s.Copying || s.Pos == "" || s.StopPos != "" {
 				return false, nil
 			}
 		}
@@ -130,9 +131,18 @@ func (w *Workflow) VDiff(ctx context.Context, args ...string) (string, error) {
 	return w.c.Vtctl(ctx, append([]string{"VDiff", "--workflow", w.Name, "--target-keyspace", w.Keyspace}, args...)...)
 }
 
-// VDiffCreate creates a vdiff with the given flags and returns its UUID.
+// VDiffCreate creates a vdiff with the given flags and returns its UUID. vtctld refuses one while it
+// takes a stream for lagging, as a stream that has just been started may be: that is waited for.
 func (w *Workflow) VDiffCreate(ctx context.Context, flags ...string) (string, error) {
-	out, err := w.VDiff(ctx, append([]string{"create", "--format", "json"}, flags...)...)
+	var out string
+	err := WaitFor(ctx, "vtctld to take the streams of "+w.Name+" for running", 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+		var err error
+		out, err = w.VDiff(ctx, append([]string{"create", "--format", "json"}, flags...)...)
+		if err != nil && strings.Contains(err.Error(), "not all streams are running") {
+			return false, nil
+		}
+		return true, err
+	})
 	if err != nil {
 		return "", err
 	}

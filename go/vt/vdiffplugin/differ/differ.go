@@ -5,6 +5,7 @@ package differ
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,6 +108,7 @@ func (d *Differ) Run(ctx context.Context, v *sidecar.VDiff, obs Observer) error 
 	}
 	r := &run{Config: d.cfg, v: v, obs: obs, tmc: d.cfg.NewTMClient()}
 	defer r.tmc.Close()
+	defer r.Dialer.Wait(abandonedWait)
 	maxStatement, err := r.Store.MaxStatement(ctx)
 	if err != nil {
 		return err
@@ -136,6 +138,9 @@ func (d *Differ) Run(ctx context.Context, v *sidecar.VDiff, obs Observer) error 
 	return summary(append(failed, s.failed...))
 }
 
+// abandonedWait is how long the end of a run waits for streams whose opening it gave up.
+const abandonedWait = 5 * time.Second
+
 // waitForCopy returns the streams of the workflow when none of them is copying any more.
 func (r *run) waitForCopy(ctx context.Context) ([]*sidecar.Stream, error) {
 	defer r.obs.Waiting("")
@@ -144,14 +149,12 @@ func (r *run) waitForCopy(ctx context.Context) ([]*sidecar.Stream, error) {
 		if err != nil {
 			return nil, err
 		}
-		copying := false
-		for _, s := range streams {
-			copying = copying || s.Copying
-		}
-		if !copying {
+		copying := slices.IndexFunc(streams, func(s *sidecar.Stream) bool { return s.Copying })
+		broken := slices.ContainsFunc(streams, func(s *sidecar.Stream) bool { return s.State == stateError })
+		if copying < 0 || broken {
 			return streams, fence.Check(r.v.Workflow, streams)
 		}
-		r.obs.Waiting("the copy phase of workflow " + r.v.Workflow)
+		r.obs.Waiting(fmt.Sprintf("the copy phase of workflow %s (stream %d is %s)", r.v.Workflow, streams[copying].ID, streams[copying].State))
 		if err := sleep(ctx, 2*time.Second); err != nil {
 			return nil, err
 		}
@@ -231,6 +234,8 @@ func (r *run) failTable(ctx context.Context, table string, err error) tableError
 	}
 	return tableError{table: table, err: err}
 }
+
+var stateError = binlogdatapb.VReplicationWorkflowState_Error.String()
 
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

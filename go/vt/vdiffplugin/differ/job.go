@@ -59,6 +59,10 @@ func (j *job) weight() int {
 	return smallTablesEach
 }
 
+// openWait is how long the opening of a read view may take in this try: twice as long with every one.
+// A table whose rows have to be sorted first takes its time before it sends any.
+func (j *job) openWait() time.Duration { return j.r.LockWait << min(j.tries, maxTries) }
+
 // checkpoints says whether the job can be continued at a key.
 func (j *job) checkpoints() bool {
 	return j.merge && j.table.Ordered && j.table.KeyUnique && !j.table.Aggregated
@@ -91,13 +95,25 @@ func (j *job) compare(ctx context.Context, vs *views) (res result) {
 	for i, s := range vs.sources {
 		sources[i] = s
 	}
-	done, err := rowdiff.Compare(ctx, j.table, j.merge, sources, vs.target, newSink(j, vs), rowdiff.Options{
+	// Progress enforces the age while rows are compared; where none are, the context does.
+	compareCtx, cancel := ctx, func() {}
+	if limit, cause := j.maxAge(); cause != nil {
+		compareCtx, cancel = context.WithDeadlineCause(ctx, vs.opened.Add(limit+ageGrace), cause)
+	}
+	defer cancel()
+	done, err := rowdiff.Compare(compareCtx, j.table, j.merge, sources, vs.target, newSink(j, vs), rowdiff.Options{
 		MaxRows: j.left(), After: j.after, MemoryLimit: j.r.MemoryLimit, Passes: j.passes, Pass: j.pass, Progress: a.progress,
 	})
 	a.count(done.Done)
 	switch {
 	case ctx.Err() != nil:
 		return result{job: j, outcome: outcomeFailed, err: ctx.Err()}
+	case err != nil && compareCtx.Err() != nil:
+		a.tooOld = context.Cause(compareCtx)
+		if err := j.rewind(); err != nil {
+			return result{job: j, outcome: outcomeFailed, err: err}
+		}
+		return a.reopened()
 	case errors.Is(err, rowdiff.ErrNotOrdered):
 		log.Warn(fmt.Sprintf("vdiff %s: %v: pairing its rows by key instead, from the start", j.r.v.UUID, err))
 		j.merge = false
@@ -194,20 +210,43 @@ var (
 	errMaxDiff     = errors.New("the read views are older than --max-diff-duration")
 )
 
-// tooOld says whether read views of that age are to be given up.
-func (j *job) tooOld(age time.Duration) error {
-	if s := j.r.v.Options.CoreOptions.MaxDiffSeconds; s > 0 && age > time.Duration(s)*time.Second {
-		return errMaxDiff
+// ageGrace is how long after their time read views are given up in which no row arrives.
+const ageGrace = 10 * time.Second
+
+// maxAge is the age at which read views are to be given up, and the error that says why; nil when
+// there is none.
+func (j *job) maxAge() (time.Duration, error) {
+	limit, cause := time.Duration(0), error(nil)
+	if s := j.r.v.Options.CoreOptions.MaxDiffSeconds; s > 0 {
+		limit, cause = time.Duration(s)*time.Second, errMaxDiff
 	}
 	// A table that cannot be continued would begin for ever: for it only the operator's own bound holds.
-	if j.checkpoints() && j.r.MaxSnapshotAge > 0 && age > j.r.MaxSnapshotAge {
-		return errSnapshotAge
+	if j.checkpoints() && j.r.MaxSnapshotAge > 0 && (cause == nil || j.r.MaxSnapshotAge < limit) {
+		limit, cause = j.r.MaxSnapshotAge, errSnapshotAge
+	}
+	return limit, cause
+}
+
+// tooOld says why read views of that age are to be given up, if they are.
+func (j *job) tooOld(age time.Duration) error {
+	if limit, cause := j.maxAge(); cause != nil && age > limit {
+		return cause
 	}
 	return nil
 }
 
-// reopen lets the table be continued in new read views.
+// reopen lets the table be continued in new read views, behind the last row.
 func (a *attempt) reopen(done rowdiff.Result) result {
+	if a.job.checkpoints() {
+		if err := a.save(done.Last, ""); err != nil {
+			return a.job.broken(err)
+		}
+	}
+	return a.reopened()
+}
+
+// reopened is the result of a table that has to get new read views where its last checkpoint is.
+func (a *attempt) reopened() result {
 	j := a.job
 	if a.tooOld == errMaxDiff {
 		j.r.obs.TableRestarted(j.table.Name)
@@ -215,9 +254,6 @@ func (a *attempt) reopen(done rowdiff.Result) result {
 	if !j.checkpoints() {
 		return result{job: j, outcome: outcomeFailed, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
 			"the table took longer than --max-diff-duration and cannot be continued where it was (%s): raise or drop that limit", j.table.NotOrdered))}
-	}
-	if err := a.save(done.Last, ""); err != nil {
-		return j.broken(err)
 	}
 	return result{job: j, outcome: outcomeAgain}
 }
@@ -270,6 +306,19 @@ func (j *job) encode(row scan.Row) ([]byte, error) {
 // reportOptions are those of the vdiff.
 func (r *run) reportOptions() report.Options {
 	return report.NewOptions(r.v.Options, r.maxReport)
+}
+
+// contained makes a panic of fn its error: errgroup would let it end the process.
+func contained(fn func() error) func() error {
+	return func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				log.Error(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
+				err = sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_INTERNAL, "panic: %v", p))
+			}
+		}()
+		return fn()
+	}
 }
 
 // panicError is the error of a table whose comparison panicked: it would panic again.

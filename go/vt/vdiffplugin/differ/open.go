@@ -124,13 +124,14 @@ func (r *run) openViews(ctx, fenceCtx context.Context, f *fence.Fence, picked *t
 	start := time.Now()
 	var g errgroup.Group
 	for i, s := range r.shards {
-		g.Go(func() (err error) {
+		g.Go(contained(func() (err error) {
 			tablet := picked.sources[s.streamID]
 			vs.sources[i], err = r.Dialer.Open(ctx, scan.Request{
-				Tablet: tablet, Query: j.table.SourceQuery, LastPK: j.sourcePK, OpenTimeout: r.LockWait, Throttled: r.throttled(tablet),
+				Tablet: tablet, OtherCluster: r.sourceTopo != r.TopoServer, Query: j.table.SourceQuery, LastPK: j.sourcePK,
+				OpenTimeout: j.openWait(), Throttled: r.throttled(tablet),
 			})
 			return err
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return nil, vterrors.Wrap(err, "source")
@@ -152,7 +153,7 @@ func (r *run) openViews(ctx, fenceCtx context.Context, f *fence.Fence, picked *t
 		return nil, &fenceError{err}
 	}
 	vs.target, err = r.Dialer.Open(ctx, scan.Request{
-		Tablet: picked.target, Query: j.table.TargetQuery, LastPK: j.targetPK, OpenTimeout: r.LockWait, Throttled: r.throttled(picked.target),
+		Tablet: picked.target, Query: j.table.TargetQuery, LastPK: j.targetPK, OpenTimeout: j.openWait(), Throttled: r.throttled(picked.target),
 	})
 	if err != nil {
 		return nil, vterrors.Wrap(err, "target")

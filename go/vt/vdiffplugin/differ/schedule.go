@@ -37,6 +37,7 @@ type scheduler struct {
 	failed  []tableError
 	tries   int       // failures of fences in a row
 	retryAt time.Time // of the next fence
+	fatal   error     // why no further fence is formed; the tables being compared go on to their end
 }
 
 // result is how the comparison of one table ended.
@@ -80,10 +81,11 @@ func (s *scheduler) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if s.fatal != nil && s.active == 0 {
+			return s.fatal
+		}
 		if batch := s.next(); len(batch) > 0 {
-			if err := s.open(ctx, batch); err != nil {
-				return err
-			}
+			s.open(ctx, batch)
 			continue
 		}
 		var timer <-chan time.Time
@@ -104,7 +106,7 @@ func (s *scheduler) run(ctx context.Context) error {
 
 // next takes the waiting jobs that there is room for now.
 func (s *scheduler) next() []*job {
-	if time.Now().Before(s.retryAt) {
+	if s.fatal != nil || time.Now().Before(s.retryAt) {
 		return nil
 	}
 	var batch []*job
@@ -123,7 +125,7 @@ func (s *scheduler) next() []*job {
 // nextTry is when the next job or fence may be tried again; ok is false when none waits for that.
 func (s *scheduler) nextTry() (at time.Time, ok bool) {
 	for _, j := range s.waiting {
-		if s.used+j.weight() > s.capacity() {
+		if s.fatal != nil || s.used+j.weight() > s.capacity() {
 			continue
 		}
 		t := j.retryAt
@@ -139,7 +141,7 @@ func (s *scheduler) nextTry() (at time.Time, ok bool) {
 
 // open opens a fence for the batch. Jobs that it had no time for, or that failed for a reason that
 // passes, wait again.
-func (s *scheduler) open(ctx context.Context, batch []*job) error {
+func (s *scheduler) open(ctx context.Context, batch []*job) {
 	n, err := s.r.openBatch(ctx, batch, func(j *job, vs *views) {
 		s.used += j.weight()
 		s.active++
@@ -152,19 +154,17 @@ func (s *scheduler) open(ctx context.Context, batch []*job) error {
 	s.waiting = append(batch[n:len(batch):len(batch)], s.waiting...)
 	if err == nil {
 		s.tries = 0
-		return nil
+		return
 	}
-	if class, ok := sidecar.ClassOf(err); ctx.Err() != nil || ok && class == sidecar.Permanent {
-		return err
-	}
-	if s.tries++; s.tries >= maxTries {
-		return err
+	class, ok := sidecar.ClassOf(err)
+	if s.tries++; ctx.Err() != nil || ok && class == sidecar.Permanent || s.tries >= maxTries {
+		s.fatal = err
+		return
 	}
 	wait := retryWait(s.tries)
 	s.retryAt = time.Now().Add(wait)
 	log.Warn(fmt.Sprintf("vdiff %s: no fence for workflow %s, trying again in %v: %v", s.r.v.UUID, s.r.v.Workflow, wait, err))
 	s.r.obs.Waiting(cut(fmt.Sprintf("another try, after: %v", err)))
-	return nil
 }
 
 // retry lets a job whose views could not be opened, or broke, wait for another try, unless its error

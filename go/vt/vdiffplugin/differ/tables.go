@@ -72,7 +72,15 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 			failed = append(failed, r.failTable(ctx, s.Target.Name, err))
 			continue
 		}
-		jobs = append(jobs, r.newJob(t, records[i]))
+		j := r.newJob(t, records[i])
+		if j.limit > 0 && j.processed() >= j.limit {
+			// It reached --limit, and the tablet died before it could say so.
+			if err := r.Store.SetTableState(ctx, r.v.ID, t.Name, vdiff.CompletedState); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		jobs = append(jobs, j)
 	}
 	return jobs, failed, nil
 }
@@ -137,7 +145,7 @@ func (r *run) newJob(t *plan.Table, record *sidecar.Table) *job {
 	if limit := r.v.Options.CoreOptions.MaxRows; limit > 0 {
 		// A run that died goes on to the limit; a run that was completed compares as many again.
 		j.limit = limit + j.processed()
-		if record.State == vdiff.StartedState && j.processed() < limit {
+		if record.State == vdiff.StartedState {
 			j.limit = limit
 		}
 		if j.limit < limit {

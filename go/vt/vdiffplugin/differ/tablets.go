@@ -42,18 +42,18 @@ func (r *run) pickTablets(ctx context.Context) (*tablets, error) {
 	results := make([]*topodatapb.Tablet, len(r.shards))
 	g, gctx := errgroup.WithContext(ctx)
 	for i, s := range r.shards {
-		g.Go(func() (err error) {
+		g.Go(contained(func() (err error) {
 			results[i], err = r.pick(gctx, r.sourceTopo, picker.SourceCell, r.sourceKeyspace, s.shard, discovery.TabletPickerOptions{})
 			return err
-		})
+		}))
 	}
-	g.Go(func() (err error) {
+	g.Go(contained(func() (err error) {
 		// The target shards of a Reshard do not serve before traffic is switched to them, and may not
 		// serve any more after it is switched back.
 		opts := discovery.TabletPickerOptions{IncludeNonServingTablets: r.workflowType == binlogdatapb.VReplicationWorkflowType_Reshard}
 		picked.target, err = r.pick(gctx, r.TopoServer, picker.TargetCell, local.Keyspace, local.Shard, opts)
 		return err
-	})
+	}))
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
@@ -76,8 +76,12 @@ func (r *run) pick(ctx context.Context, ts *topo.Server, cells, keyspace, shard 
 		}
 	}
 	tp, err := discovery.NewTabletPicker(ctx, ts, list, r.Tablet().Alias.Cell, keyspace, shard, types, opts)
-	if err != nil {
+	switch vterrors.Code(err) {
+	case vtrpcpb.Code_OK:
+	case vtrpcpb.Code_INVALID_ARGUMENT, vtrpcpb.Code_FAILED_PRECONDITION:
 		return nil, sidecar.AsPermanent(err)
+	default: // it reads the topo
+		return nil, sidecar.AsTransient(err)
 	}
 	tablet, err := tp.PickForStreaming(ctx)
 	if err != nil {
@@ -114,7 +118,7 @@ func (r *run) waitForSources(ctx context.Context, streams []*sidecar.Stream, pic
 	defer cancel()
 	g, gctx := errgroup.WithContext(ctx)
 	for _, s := range streams {
-		g.Go(func() error {
+		g.Go(contained(func() error {
 			tablet := picked.sources[s.ID]
 			pos, err := decodePosition(s.Pos)
 			if err == nil {
@@ -125,7 +129,7 @@ func (r *run) waitForSources(ctx context.Context, streams []*sidecar.Stream, pic
 					topoproto.TabletAliasString(tablet.Alias), wait))
 			}
 			return nil
-		})
+		}))
 	}
 	return g.Wait()
 }

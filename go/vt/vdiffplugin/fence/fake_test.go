@@ -38,6 +38,18 @@ type world struct {
 	stuck   bool   // streams that run do not move
 	broken  string // streams that run to a position stop before it, with this message
 	locks   int
+	lockCtx context.Context // of the lock that was taken last
+	lost    error           // what a check of the lock says
+}
+
+// Check and Unlock make the world its own lock.
+func (w *world) Check(context.Context) error { return w.lost }
+
+func (w *world) Unlock(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.locks--
+	return nil
 }
 
 func newWorld(states ...string) *world {
@@ -54,16 +66,13 @@ func (w *world) manager(t *testing.T) *Manager {
 	t.Helper()
 	return NewManager(Config{
 		Store: w, VReplication: w, Keyspace: "ks", LockWait: time.Second, RestoreWait: 2 * time.Second,
-		Lock: func(ctx context.Context, name, _ string) (context.Context, func(*error), error) {
+		Lock: func(ctx context.Context, name, _ string) (HeldLock, error) {
 			require.Equal(t, "ks/w", name)
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.locks++
-			return ctx, func(*error) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.locks--
-			}, nil
+			w.lockCtx = ctx
+			return w, nil
 		},
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/log"
+	"vitess.io/vitess/go/vt/topo"
 	"vitess.io/vitess/go/vt/vterrors"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
@@ -44,8 +45,8 @@ type VReplication interface {
 type Config struct {
 	Store        sidecar.FenceStore
 	VReplication VReplication
-	// Lock takes the topo lock of a name and returns what unlocks it; see TopoLock.
-	Lock func(ctx context.Context, name, action string) (context.Context, func(*error), error)
+	// Lock takes the topo lock of a name and renews it while ctx lives; see TopoLock.
+	Lock func(ctx context.Context, name, action string) (HeldLock, error)
 	// Keyspace is the target's: locks are named keyspace/workflow, as all of Vitess does.
 	Keyspace string
 	// LockWait bounds one try to get the topo lock; tries are repeated until the context ends.
@@ -63,7 +64,7 @@ type Manager struct {
 	cfg Config
 
 	mu   sync.Mutex
-	live map[int64]bool // ids of the vdiffs that are in a fence now
+	live map[string]chan struct{} // the workflows that are in a fence, or being repaired, now; closed when not any more
 }
 
 // NewManager returns a manager without fences.
@@ -71,13 +72,14 @@ func NewManager(cfg Config) *Manager {
 	if cfg.RestoreWait == 0 {
 		cfg.RestoreWait = DefaultRestoreWait
 	}
-	return &Manager{cfg: cfg, live: make(map[int64]bool)}
+	return &Manager{cfg: cfg, live: make(map[string]chan struct{})}
 }
 
 // Fence is a moment in which the streams of a workflow are stopped.
 type Fence struct {
 	m       *Manager
 	vdiff   *sidecar.VDiff
+	lock    HeldLock
 	streams []*sidecar.Stream
 	before  *sidecar.Fence
 	started time.Time
@@ -92,17 +94,15 @@ func (f *Fence) Age() time.Duration { return time.Since(f.started) }
 // Do calls fn inside a fence and restores the streams afterwards. It returns fn's error, or else that
 // of the fence itself. waiting is told what the fence waits for, and "" when it goes on.
 func (m *Manager) Do(ctx context.Context, v *sidecar.VDiff, waiting func(string), fn func(context.Context, *Fence) error) (err error) {
-	if !m.enter(v.ID) {
-		return vterrors.Errorf(vtrpcpb.Code_INTERNAL, "vdiff %s is in a fence already", v.UUID)
+	if err := m.enter(ctx, v.Workflow); err != nil {
+		return err
 	}
-	defer m.leave(v.ID)
-	ctx, unlock, err := m.lock(ctx, v, waiting)
+	defer m.leave(v.Workflow)
+	lock, unlock, err := m.lock(ctx, v, waiting)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		unlock(&err)
-	}()
+	defer unlock()
 	// What a dead process left of this very workflow comes first: its streams are not in the state
 	// to which they are to return.
 	if err := m.repair(ctx, v.Workflow); err != nil {
@@ -115,10 +115,10 @@ func (m *Manager) Do(ctx context.Context, v *sidecar.VDiff, waiting func(string)
 	if err := Check(v.Workflow, streams); err != nil {
 		return err
 	}
-	f := &Fence{m: m, vdiff: v, before: &sidecar.Fence{VDiffID: v.ID, UUID: v.UUID, Workflow: v.Workflow}, started: time.Now()}
+	f := &Fence{m: m, vdiff: v, lock: lock, before: &sidecar.Fence{VDiffID: v.ID, UUID: v.UUID, Workflow: v.Workflow}, started: time.Now()}
 	var running []int32
 	for _, s := range streams {
-		f.before.Streams = append(f.before.Streams, sidecar.StreamState{ID: s.ID, State: s.State, Message: s.Message, StopPos: s.StopPos})
+		f.before.Streams = append(f.before.Streams, stateBefore(s))
 		if s.State != stateStopped {
 			running = append(running, s.ID)
 		}
@@ -127,7 +127,7 @@ func (m *Manager) Do(ctx context.Context, v *sidecar.VDiff, waiting func(string)
 		return vterrors.Wrapf(err, "recording the fence of workflow %s", v.Workflow)
 	}
 	defer func() {
-		if restoreErr := m.restore(f.before, streams, waiting); restoreErr != nil && err == nil {
+		if restoreErr := m.restore(f.before, waiting); restoreErr != nil && err == nil {
 			err = restoreErr
 		}
 	}()
@@ -167,16 +167,25 @@ func Check(workflow string, streams []*sidecar.Stream) error {
 	return nil
 }
 
-// lock takes the topo lock of the workflow, however often it takes.
-func (m *Manager) lock(ctx context.Context, v *sidecar.VDiff, waiting func(string)) (context.Context, func(*error), error) {
+// stateBefore is the state to which a stream is to return.
+func stateBefore(s *sidecar.Stream) sidecar.StreamState {
+	if s.State == stateStopped && s.StopPos != "" && (strings.HasPrefix(s.Message, "Stopped at position") || strings.HasPrefix(s.Message, "Stop position")) {
+		// It was run to a position, and who did so never came back: the stock engine, when its tablet is
+		// killed in the middle of its own stop. Switching traffic does the same, but holds the lock.
+		return sidecar.StreamState{ID: s.ID, State: stateRunning}
+	}
+	return sidecar.StreamState{ID: s.ID, State: s.State, Message: s.Message, StopPos: s.StopPos}
+}
+
+// lock takes the topo lock of the workflow, however often it takes. unlock gives it back.
+func (m *Manager) lock(ctx context.Context, v *sidecar.VDiff, waiting func(string)) (lock HeldLock, unlock func(), err error) {
 	name := m.cfg.Keyspace + "/" + v.Workflow
 	backoff := newBackoff(100*time.Millisecond, 10*time.Second)
 	for {
-		// The lock outlives the bound of the try: only taking it is bounded.
-		lockCtx, unlock, err := m.tryLock(ctx, name)
+		lock, unlock, err := m.tryLock(ctx, name)
 		if err == nil {
 			waiting("")
-			return lockCtx, unlock, nil
+			return lock, unlock, nil
 		}
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
@@ -189,45 +198,66 @@ func (m *Manager) lock(ctx context.Context, v *sidecar.VDiff, waiting func(strin
 	}
 }
 
-func (m *Manager) tryLock(ctx context.Context, name string) (context.Context, func(*error), error) {
-	tryCtx, cancel := context.WithTimeout(ctx, m.cfg.LockWait)
-	lockCtx, unlock, err := m.cfg.Lock(tryCtx, name, "vdiff")
+// tryLock bounds the wait for the lock by LockWait and by ctx, but not the lock itself: that is renewed
+// until unlock is called.
+func (m *Manager) tryLock(ctx context.Context, name string) (HeldLock, func(), error) {
+	lockCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	timer := time.AfterFunc(m.cfg.LockWait, cancel)
+	detach := context.AfterFunc(ctx, cancel)
+	lock, err := m.cfg.Lock(lockCtx, name, "vdiff")
 	if err != nil {
+		timer.Stop()
+		detach()
 		cancel()
 		return nil, nil, err
 	}
-	// The returned context carries the lock in its values and the bound of the try in its deadline:
-	// the values are kept, and the deadline is replaced by the caller's context.
-	held, stop := context.WithCancelCause(context.WithoutCancel(lockCtx))
-	detach := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })
-	return held, func(errp *error) {
-		unlock(errp)
-		detach()
-		stop(nil)
-		cancel()
-	}, nil
-}
-
-func (m *Manager) enter(id int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.live[id] {
-		return false
+	unlock := func() {
+		defer cancel()
+		unlockCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), topo.RemoteOperationTimeout)
+		defer stop()
+		if err := lock.Unlock(unlockCtx); err != nil {
+			log.Warn(fmt.Sprintf("unlocking workflow %s, whose lock ends by itself after %v: %v", name, lockTTL, err))
+		}
 	}
-	m.live[id] = true
-	return true
+	inTime, notDone := timer.Stop(), detach()
+	if !inTime || !notDone {
+		unlock()
+		return nil, nil, vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED, "the wait for the lock of %s was over just when it was taken", name)
+	}
+	return lock, unlock, nil
 }
 
-func (m *Manager) leave(id int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.live, id)
+// enter waits until no other fence, and no repair, of the workflow is going on here.
+func (m *Manager) enter(ctx context.Context, workflow string) error {
+	for {
+		ended, ok := m.tryEnter(workflow)
+		if ok {
+			return nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
-func (m *Manager) isLive(id int64) bool {
+// tryEnter enters the workflow, or returns the channel that is closed when the one who is in it leaves.
+func (m *Manager) tryEnter(workflow string) (ended <-chan struct{}, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.live[id]
+	if ended, ok := m.live[workflow]; ok {
+		return ended, false
+	}
+	m.live[workflow] = make(chan struct{})
+	return nil, true
+}
+
+func (m *Manager) leave(workflow string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.live[workflow])
+	delete(m.live, workflow)
 }
 
 // isMarked says whether a stream shows that a fence has it in its hands.

@@ -24,6 +24,7 @@ func (f *Fence) RunTo(ctx context.Context, positions map[int32]string, wait time
 		"the streams of workflow %s did not reach the position of the snapshot within %v: raise --filtered-replication-wait-time, or see why the workflow lags", f.vdiff.Workflow, wait))
 	defer cancel()
 	goals := make(map[int32]replication.Position, len(positions))
+	moved := false
 	for _, s := range f.streams {
 		goal, err := replication.DecodePosition(positions[s.ID])
 		if err != nil {
@@ -33,28 +34,36 @@ func (f *Fence) RunTo(ctx context.Context, positions map[int32]string, wait time
 		if err != nil {
 			return err
 		}
+		goals[s.ID] = goal
 		if at.AtLeast(goal) {
 			continue
 		}
-		goals[s.ID] = goal
+		moved = true
 		query := sidecar.RunStreamToQuery(s, positions[s.ID], fmt.Sprintf(messageRunning, f.vdiff.UUID))
 		if _, err := f.m.cfg.VReplication.Exec(query); err != nil {
 			return vterrors.Wrapf(err, "running stream %d of workflow %s", s.ID, f.vdiff.Workflow)
 		}
 	}
-	if len(goals) == 0 {
-		return nil
-	}
-	backoff := newBackoff(10*time.Millisecond, 250*time.Millisecond)
-	for {
+	if moved {
+		// They were Stopped a moment ago, which must not be taken for the end of their way.
 		if err := f.refresh(ctx); err != nil {
 			return causeOf(ctx, err)
 		}
+	}
+	backoff := newBackoff(10*time.Millisecond, 250*time.Millisecond)
+	for {
 		done, err := f.reached(goals)
-		if done || err != nil {
+		if err != nil {
 			return err
 		}
+		if done {
+			// Whoever else may have taken the lock since could move the streams.
+			return vterrors.Wrapf(f.lock.Check(ctx), "the topo lock of workflow %s was lost", f.vdiff.Workflow)
+		}
 		if err := backoff.wait(ctx); err != nil {
+			return causeOf(ctx, err)
+		}
+		if err := f.refresh(ctx); err != nil {
 			return causeOf(ctx, err)
 		}
 	}
@@ -72,6 +81,10 @@ func (f *Fence) reached(goals map[int32]replication.Position) (bool, error) {
 			return false, err
 		}
 		switch {
+		case at.AtLeast(goal) && !goal.AtLeast(at):
+			// Running further does not help, and a target that is ahead would differ.
+			return false, sidecar.AsTransient(vterrors.Errorf(vtrpcpb.Code_FAILED_PRECONDITION,
+				"stream %d of workflow %s is at %s, ahead of the source at %s: is the source tablet one that lost transactions?", s.ID, f.vdiff.Workflow, at, goal))
 		case at.AtLeast(goal):
 		case s.State == stateError || s.State == stateStopped:
 			return false, sidecar.AsTransient(vterrors.Errorf(vtrpcpb.Code_ABORTED,

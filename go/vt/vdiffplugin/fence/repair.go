@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"vitess.io/vitess/go/vt/log"
@@ -17,13 +19,17 @@ import (
 )
 
 // restore puts the streams of a fence back and strikes out its record. It does so also when the vdiff
-// was cancelled: only the end of RestoreWait, or of this tablet's time as primary, stops it.
-func (m *Manager) restore(before *sidecar.Fence, streams []*sidecar.Stream, waiting func(string)) error {
+// was cancelled: only the end of RestoreWait, or of this tablet's time as primary, stops it. The
+// VReplication engine's Exec takes no context: a stream that hangs while it is stopped holds restore up.
+func (m *Manager) restore(before *sidecar.Fence, waiting func(string)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.RestoreWait)
 	defer cancel()
 	backoff := newBackoff(50*time.Millisecond, 5*time.Second)
 	for {
-		err := m.putBack(before, streams)
+		streams, err := m.cfg.Store.Streams(ctx, before.Workflow)
+		if err == nil {
+			err = m.putBack(before, streams)
+		}
 		if err == nil {
 			err = m.cfg.Store.CloseFence(ctx, before)
 		}
@@ -40,57 +46,79 @@ func (m *Manager) restore(before *sidecar.Fence, streams []*sidecar.Stream, wait
 	}
 }
 
+// putBack brings those of the streams back that the fence knows. One that fails does not keep the
+// others stopped.
 func (m *Manager) putBack(before *sidecar.Fence, streams []*sidecar.Stream) error {
-	types := make(map[int32]*sidecar.Stream, len(streams))
-	for _, s := range streams {
-		types[s.ID] = s
-	}
+	var failed error
 	for _, state := range before.Streams {
-		s := types[state.ID]
-		if s == nil {
+		i := slices.IndexFunc(streams, func(s *sidecar.Stream) bool { return s.ID == state.ID })
+		if i < 0 {
 			continue // the stream is gone, and nothing is to be restored
 		}
-		if _, err := m.cfg.VReplication.Exec(sidecar.RestoreStreamQuery(s.Type, state)); err != nil {
-			return vterrors.Wrapf(err, "stream %d", state.ID)
+		s := streams[i]
+		if stoppedItself(s) {
+			// Only the stop position goes: it must not run past what stopped it.
+			state.State, state.Message, state.StopPos = s.State, s.Message, ""
+		}
+		if _, err := m.cfg.VReplication.Exec(sidecar.RestoreStreamQuery(s.Type, state)); err != nil && failed == nil {
+			failed = vterrors.Wrapf(err, "stream %d", state.ID)
 		}
 	}
-	return nil
+	return failed
+}
+
+// stoppedItself says whether a stream has a reason of its own not to run any more, which came up while
+// a fence ran it to its position: an error, or a DDL of a workflow that is to stop at one.
+func stoppedItself(s *sidecar.Stream) bool {
+	return s.State == stateError || s.State == stateStopped && strings.HasPrefix(s.Message, "Stopped at DDL")
 }
 
 // Repair restores the streams that dead processes have left stopped in fences: those of the records
-// that were never struck out, and those that show the message of the stock engine. Fences of this
-// manager that are going on are left alone. It is called when the engine opens and now and then while
-// it is open.
+// that were never struck out, those that show our message but have no record any more, and those that
+// show the message of the stock engine. Workflows that are in a fence of this manager are left alone.
+// It is called when the engine opens and now and then while it is open.
 func (m *Manager) Repair(ctx context.Context) error {
-	if err := m.repair(ctx, ""); err != nil {
+	fences, err := m.cfg.Store.OpenFences(ctx)
+	if err != nil {
 		return err
+	}
+	for _, f := range fences {
+		if err := m.guarded(f.Workflow, func() error { return m.repair(ctx, f.Workflow) }); err != nil {
+			return err
+		}
 	}
 	streams, err := m.cfg.Store.AllStreams(ctx)
 	if err != nil {
 		return err
 	}
 	for _, s := range streams {
-		if !leftByStock(s) {
+		if !leftByStock(s) && !leftWithoutRecord(s) {
 			continue
 		}
-		log.Info(fmt.Sprintf("stream %d of workflow %s was left stopped by a vdiff of the stock engine: restarting it", s.ID, s.Workflow))
-		if _, err := m.cfg.VReplication.Exec(sidecar.RestoreStreamQuery(s.Type, sidecar.StreamState{ID: s.ID, State: stateRunning})); err != nil {
-			return vterrors.Wrapf(err, "restarting stream %d of workflow %s", s.ID, s.Workflow)
+		if err := m.guarded(s.Workflow, func() error { return m.repairUnrecorded(ctx, s.Workflow) }); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// repair is Repair for the records of one workflow, or of all ("").
+// guarded calls fn while no fence of the workflow can begin, or not at all when one is going on.
+func (m *Manager) guarded(workflow string, fn func() error) error {
+	if _, ok := m.tryEnter(workflow); !ok {
+		return nil
+	}
+	defer m.leave(workflow)
+	return fn()
+}
+
+// repair restores what the records of one workflow say. The caller has entered the workflow.
 func (m *Manager) repair(ctx context.Context, workflow string) error {
 	fences, err := m.cfg.Store.OpenFences(ctx)
 	if err != nil {
 		return err
 	}
 	for _, f := range fences {
-		// Do has entered its own vdiff before it repairs: a record of that vdiff is an old one.
-		own := workflow != "" && f.Workflow == workflow
-		if workflow != "" && !own || workflow == "" && m.isLive(f.VDiffID) {
+		if f.Workflow != workflow {
 			continue
 		}
 		if err := m.repairOne(ctx, f); err != nil {
@@ -116,6 +144,31 @@ func (m *Manager) repairOne(ctx context.Context, f *sidecar.Fence) error {
 		return err
 	}
 	return m.cfg.Store.CloseFence(ctx, f)
+}
+
+// repairUnrecorded restarts the streams of a workflow that were stopped by a vdiff of which no record
+// tells. The caller has entered the workflow.
+func (m *Manager) repairUnrecorded(ctx context.Context, workflow string) error {
+	streams, err := m.cfg.Store.Streams(ctx, workflow)
+	if err != nil {
+		return err
+	}
+	for _, s := range streams {
+		if !leftByStock(s) && !leftWithoutRecord(s) {
+			continue
+		}
+		log.Info(fmt.Sprintf("stream %d of workflow %s was left stopped by a vdiff (%s): restarting it", s.ID, s.Workflow, s.Message))
+		if _, err := m.cfg.VReplication.Exec(sidecar.RestoreStreamQuery(s.Type, sidecar.StreamState{ID: s.ID, State: stateRunning})); err != nil {
+			return vterrors.Wrapf(err, "restarting stream %d of workflow %s", s.ID, s.Workflow)
+		}
+	}
+	return nil
+}
+
+// leftWithoutRecord says whether a stream shows our own message: with no record of a fence, nobody
+// else will bring it back.
+func leftWithoutRecord(s *sidecar.Stream) bool {
+	return strings.HasPrefix(s.Message, messagePrefix)
 }
 
 // leftByStock says whether the stock engine stopped this stream for a vdiff and never came back.

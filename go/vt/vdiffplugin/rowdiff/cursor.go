@@ -61,7 +61,8 @@ type orderedCursor struct {
 	integer   bool
 	unsigned  bool
 	keyColumn int
-	previous  scan.Row // owns its memory; integer keys use number alone
+	previous  scan.Row // owns its memory; integer keys use last alone
+	last      int64
 	started   bool
 }
 
@@ -94,12 +95,25 @@ func (oc *orderedCursor) startAfter(row scan.Row) error {
 }
 
 func (oc *orderedCursor) next(ctx context.Context) error {
-	last := oc.head.number
+	oc.remember()
+	if err := oc.cursor.next(ctx); err != nil {
+		return err
+	}
+	return oc.check()
+}
+
+// remember keeps the key of the head for the check of the next one.
+func (oc *orderedCursor) remember() {
+	oc.last = oc.head.number
 	if oc.started && !oc.integer && !oc.eof {
 		oc.head.row.CopyTo(&oc.previous)
 	}
-	if err := oc.cursor.next(ctx); err != nil || oc.eof {
-		return err
+}
+
+// check checks the head against the key before it. It uses the comparer, as fetching a row does not.
+func (oc *orderedCursor) check() error {
+	if oc.eof {
+		return nil
 	}
 	if oc.integer {
 		value, ok := oc.head.row.Value(oc.keyColumn)
@@ -107,7 +121,7 @@ func (oc *orderedCursor) next(ctx context.Context) error {
 		if !ok || !parsed {
 			return fmt.Errorf("table %s, %s: the key is not an integer: %w", oc.c.table.Name, oc.name, ErrNotOrdered)
 		}
-		if oc.started && number <= last {
+		if oc.started && number <= oc.last {
 			return oc.notOrdered()
 		}
 		oc.head.number = number

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
 )
 
@@ -43,13 +41,11 @@ func (m *merge) run(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
-	// The first rows of all sides are fetched side by side.
-	g, gctx := errgroup.WithContext(ctx)
+	// Opening the streams was the slow part: their first rows are there, or will be soon.
 	for _, cu := range all {
-		g.Go(func() error { return cu.next(gctx) })
-	}
-	if err := g.Wait(); err != nil {
-		return Result{}, err
+		if err := cu.next(ctx); err != nil {
+			return Result{}, err
+		}
 	}
 	if err := m.heapify(); err != nil {
 		return Result{}, err

@@ -133,10 +133,18 @@ func (p *pair) readBatch(ctx context.Context, i int) error {
 // offer pairs a row with one that waits on the other side, or lets it wait.
 func (p *pair) offer(stream int, row scan.Row) error {
 	s := p.streams[stream]
-	p.keyBuf = p.c.appendKey(p.keyBuf[:0], row, s.isSource)
-	if !p.counter.opts.inPass(p.keyBuf) {
-		return nil
+	if p.counter.opts.Passes > 1 {
+		// Keys that are equal for the collation must meet in one pass: leftovers pairs them.
+		if p.c.table.KeyUnique {
+			p.keyBuf = p.c.appendFolded(p.keyBuf[:0], row, s.isSource)
+		} else {
+			p.keyBuf = p.c.appendKey(p.keyBuf[:0], row, s.isSource)
+		}
+		if !p.counter.opts.inPass(p.keyBuf) {
+			return nil
+		}
 	}
+	p.keyBuf = p.c.appendKey(p.keyBuf[:0], row, s.isSource)
 	mine, other := &p.source, &p.target
 	if !s.isSource {
 		mine, other = other, mine
@@ -226,6 +234,9 @@ func (p *pair) pairFolded() error {
 		targets := folded[string(buf)]
 		if len(targets) == 0 {
 			continue
+		}
+		if p.counter.full() {
+			return ErrStop
 		}
 		target := targets[0]
 		folded[string(buf)] = targets[1:]

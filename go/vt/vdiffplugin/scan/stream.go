@@ -5,10 +5,13 @@ package scan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"time"
 
+	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/topo/topoproto"
 	"vitess.io/vitess/go/vt/vterrors"
 	"vitess.io/vitess/go/vt/vttablet/queryservice"
@@ -28,12 +31,32 @@ type Dialer struct {
 	// Local and LocalService, when set, are the tablet of this process and its query service.
 	Local        *topodatapb.TabletAlias
 	LocalService queryservice.QueryService
+
+	abandoned sync.WaitGroup // streams whose opening was given up and that have not ended yet
+}
+
+// Wait waits, for at most d, until the streams whose opening was given up have ended: the tablet
+// notices only when its lock wait, or the sort of a query, is over.
+func (d *Dialer) Wait(most time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		d.abandoned.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
 }
 
 // Request says what to read and where.
 type Request struct {
 	Tablet *topodatapb.Tablet
-	Query  string
+	// OtherCluster says that the tablet is of a mounted cluster, where aliases are not this cluster's.
+	OtherCluster bool
+	Query        string
 	// LastPK, when set, makes the stream start behind that key: one row with the columns of the
 	// table's key.
 	LastPK *querypb.QueryResult
@@ -61,9 +84,16 @@ func (d *Dialer) Open(ctx context.Context, req Request) (*Stream, error) {
 	s := &Stream{tablet: req.Tablet, cancel: cancel, batches: make(chan *Batch, streamDepth), ended: make(chan struct{})}
 	opened := make(chan struct{})
 	s.wg.Go(func() {
+		defer close(s.batches)
+		defer close(s.ended)
+		// A service in this process is not behind the gRPC server, which contains panics of its own.
+		defer func() {
+			if p := recover(); p != nil {
+				log.Error(fmt.Sprintf("panic in a row stream: %v\n%s", p, debug.Stack()))
+				s.err = vterrors.Errorf(vtrpcpb.Code_INTERNAL, "panic in a row stream: %v", p)
+			}
+		}()
 		s.err = d.run(ctx, s, req, opened)
-		close(s.ended)
-		close(s.batches)
 	})
 
 	var timeout <-chan time.Time
@@ -77,12 +107,11 @@ func (d *Dialer) Open(ctx context.Context, req Request) (*Stream, error) {
 	case <-opened:
 		return s, nil
 	case <-timeout:
-		// The tablet notices a cancelled call only when its lock wait ends: it is not waited for.
-		cancel()
+		d.abandon(s)
 		return nil, vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
 			"tablet %s: no read view within %v: a lock on the table, or a source that is too far behind (history length, replication lag), holds it back", where, req.OpenTimeout)
 	case <-ctx.Done():
-		cancel()
+		d.abandon(s)
 		return nil, vterrors.Wrapf(ctx.Err(), "tablet %s: opening a read view", where)
 	case <-s.ended:
 		select {
@@ -99,8 +128,14 @@ func (d *Dialer) Open(ctx context.Context, req Request) (*Stream, error) {
 	}
 }
 
+// abandon cancels a stream that is not open yet without waiting for its end.
+func (d *Dialer) abandon(s *Stream) {
+	s.cancel()
+	d.abandoned.Go(s.Close)
+}
+
 func (d *Dialer) run(ctx context.Context, s *Stream, req Request, opened chan<- struct{}) error {
-	service, done, err := d.dial(ctx, req.Tablet)
+	service, done, err := d.dial(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -139,11 +174,11 @@ func (d *Dialer) run(ctx context.Context, s *Stream, req Request, opened chan<- 
 	})
 }
 
-func (d *Dialer) dial(ctx context.Context, tablet *topodatapb.Tablet) (queryservice.QueryService, func(), error) {
-	if d.LocalService != nil && topoproto.TabletAliasEqual(tablet.Alias, d.Local) {
+func (d *Dialer) dial(ctx context.Context, req Request) (queryservice.QueryService, func(), error) {
+	if d.LocalService != nil && !req.OtherCluster && topoproto.TabletAliasEqual(req.Tablet.Alias, d.Local) {
 		return d.LocalService, func() {}, nil
 	}
-	conn, err := tabletconn.GetDialer()(ctx, tablet, false)
+	conn, err := tabletconn.GetDialer()(ctx, req.Tablet, false)
 	if err != nil {
 		return nil, nil, err
 	}
