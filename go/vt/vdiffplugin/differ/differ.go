@@ -214,7 +214,11 @@ func summary(failed []tableError) error {
 	for _, f := range failed {
 		class, ok := sidecar.ClassOf(f.err)
 		permanent = permanent && ok && class == sidecar.Permanent
-		texts = append(texts, fmt.Sprintf("table %s: %v", f.table, f.err))
+		text := f.err.Error()
+		if name := "table " + f.table + ": "; !strings.HasPrefix(text, name) { // plans name their table
+			text = name + text
+		}
+		texts = append(texts, text)
 	}
 	err := vterrors.New(vterrors.Code(failed[0].err), strings.Join(texts, "; "))
 	if permanent {

@@ -66,9 +66,7 @@ func Build(in Input) (*Table, error) {
 	if err := b.setColumns(); err != nil {
 		return nil, err
 	}
-	if err := b.setFilters(); err != nil {
-		return nil, err
-	}
+	b.setFilters()
 	k, err := b.keys()
 	if err != nil {
 		return nil, err
