@@ -32,7 +32,12 @@ const resultFile = "build/bench.json"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	switch err := run(ctx); {
+	case err == nil:
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "bench: interrupted; everything is ended")
+		os.Exit(130)
+	default:
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -54,7 +59,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = b.close(err) }()
+	defer func() { err = b.close(ctx, err) }()
 	results := newResults(cfg)
 	for _, s := range cfg.scenarios {
 		result, err := b.measure(ctx, s)

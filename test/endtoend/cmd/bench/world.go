@@ -44,7 +44,7 @@ func newBench(ctx context.Context, cfg config) (*bench, error) {
 	}
 	b := &bench{cfg: cfg, c: c, loaded: map[string]bool{}}
 	if err := b.start(ctx); err != nil {
-		return nil, b.close(err)
+		return nil, b.close(ctx, err)
 	}
 	return b, nil
 }
@@ -68,8 +68,8 @@ func (b *bench) start(ctx context.Context) error {
 }
 
 // close ends the cluster; err is what the benchmark ended with.
-func (b *bench) close(err error) error {
-	if err != nil && !errors.Is(err, context.Canceled) {
+func (b *bench) close(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil { // an interrupt is no reason to keep logs
 		b.c.Fail()
 	}
 	return errors.Join(err, b.c.Close())
