@@ -113,6 +113,12 @@ func TestCreateOptions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, s.Errors["-80"], "nosuch")
 
+	uuid, err = b.small.VDiffCreate(ctx, "--source-cells", "nowhere")
+	require.NoError(t, err)
+	s, err = b.small.WaitVDiff(ctx, uuid, vdiff.ErrorState)
+	require.NoError(t, err)
+	assert.Contains(t, s.Errors["-80"], "no such cells in the topo: nowhere; it has zone1")
+
 	uuid, err = b.small.VDiffCreate(ctx, "--tablet-types", "rdonly", "--auto-retry=false")
 	require.NoError(t, err)
 	_, err = b.small.VDiff(ctx, "stop", uuid)

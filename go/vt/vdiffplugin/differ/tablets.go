@@ -5,6 +5,7 @@ package differ
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,15 +66,9 @@ func (r *run) pickTablets(ctx context.Context) (*tablets, error) {
 
 func (r *run) pick(ctx context.Context, ts *topo.Server, cells, keyspace, shard string, opts discovery.TabletPickerOptions) (*topodatapb.Tablet, error) {
 	types := r.v.Options.PickerOptions.TabletTypes
-	var list []string
-	if cells != "" {
-		list = strings.Split(cells, ",")
-	}
-	if len(list) == 0 || ts != r.TopoServer && r.v.Options.PickerOptions.SourceCell == "" {
-		var err error
-		if list, err = ts.GetCellInfoNames(ctx); err != nil {
-			return nil, vterrors.Wrap(err, "reading the cells")
-		}
+	list, err := cellsOf(ctx, ts, cells, ts != r.TopoServer)
+	if err != nil {
+		return nil, err
 	}
 	tp, err := discovery.NewTabletPicker(ctx, ts, list, r.Tablet().Alias.Cell, keyspace, shard, types, opts)
 	switch vterrors.Code(err) {
@@ -89,6 +84,39 @@ func (r *run) pick(ctx context.Context, ts *topo.Server, cells, keyspace, shard 
 			"no healthy tablet of types %q in cells %q for %s/%s: %v", types, strings.Join(list, ","), keyspace, shard, err))
 	}
 	return tablet, nil
+}
+
+// cellsOf returns the wanted cells, or all cells of the topo when none is wanted. Of a mounted cluster
+// it also returns all when it has none of the wanted ones: the default that is stored with a vdiff are
+// the cells of the target's topo. A cell that is nowhere is an error.
+func cellsOf(ctx context.Context, ts *topo.Server, wanted string, mounted bool) ([]string, error) {
+	all, err := ts.GetCellInfoNames(ctx)
+	if err != nil {
+		return nil, vterrors.Wrap(err, "reading the cells")
+	}
+	if strings.TrimSpace(wanted) == "" {
+		return all, nil
+	}
+	aliases, err := ts.GetCellsAliases(ctx, false)
+	if err != nil {
+		return nil, vterrors.Wrap(err, "reading the cell aliases")
+	}
+	var list, unknown []string
+	for cell := range strings.SplitSeq(wanted, ",") {
+		if cell = strings.TrimSpace(cell); slices.Contains(all, cell) || aliases[cell] != nil {
+			list = append(list, cell)
+		} else {
+			unknown = append(unknown, cell)
+		}
+	}
+	switch {
+	case mounted && len(list) == 0:
+		return all, nil
+	case len(unknown) > 0 && !mounted:
+		return nil, sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_INVALID_ARGUMENT,
+			"no such cells in the topo: %s; it has %s", strings.Join(unknown, ", "), strings.Join(all, ", ")))
+	}
+	return list, nil
 }
 
 // sourcePrimary returns the primary of the first source shard, whose schema is taken for all.
