@@ -23,8 +23,9 @@ type Batch struct {
 
 var batchPool = sync.Pool{New: func() any { return new(Batch) }}
 
-// maxPooledBytes keeps the pool from holding on to the few huge packets of tables with wide rows.
-const maxPooledBytes = 1 << 20
+// maxPooledBytes keeps the pool from holding on to single huge rows. Packets of wide rows, of a few MB,
+// are what the pool helps most with: fresh memory of that size is zeroed and faulted in page by page.
+const maxPooledBytes = 16 << 20
 
 // NewBatch copies rows, each of the given number of columns.
 func NewBatch(columns int, rows []*querypb.Row) *Batch {
@@ -36,7 +37,7 @@ func NewBatch(columns int, rows []*querypb.Row) *Batch {
 	}
 	b.lengths = slices.Grow(b.lengths[:0], columns*len(rows))
 	b.ends = slices.Grow(b.ends[:0], len(rows))
-	b.values = slices.Grow(b.values[:0], size)
+	b.values = slices.Grow(b.values[:0], size+size/8) // the next batch is about as large
 	for _, r := range rows {
 		for _, l := range r.Lengths {
 			b.lengths = append(b.lengths, int32(l))
