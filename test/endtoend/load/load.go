@@ -38,9 +38,17 @@ func (s Sequence) Len() int64 {
 
 func (s Sequence) step() int64 { return max(s.Step, 1) }
 
-// Fill creates the table on a primary and inserts one row for each number. progress, if not nil, is called after each
-// statement with the count of rows so far. At the end the table's statistics are brought up to date.
+// Fill creates the table on a primary and inserts one row for each number, as Append does.
 func Fill(ctx context.Context, tablet *cluster.Tablet, table Table, seq Sequence, progress func(rows int64)) error {
+	if err := tablet.Exec(ctx, "create table "+table.Name+" ("+table.Columns+")"); err != nil {
+		return fmt.Errorf("load %s: %w", table.Name, err)
+	}
+	return Append(ctx, tablet, table, seq, progress)
+}
+
+// Append inserts one row for each number. progress, if not nil, is called after each statement with the count of rows so far.
+// At the end the table's statistics are brought up to date.
+func Append(ctx context.Context, tablet *cluster.Tablet, table Table, seq Sequence, progress func(rows int64)) error {
 	conn, err := tablet.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", table.Name, err)
@@ -53,15 +61,11 @@ func Fill(ctx context.Context, tablet *cluster.Tablet, table Table, seq Sequence
 		}
 		return nil
 	}
-	setup := []string{
-		"create table " + table.Name + " (" + table.Columns + ")",
-		"set session cte_max_recursion_depth = 10000000",
+	if err := exec("set session cte_max_recursion_depth = 10000000"); err != nil {
+		return err
 	}
 	if table.NoBinlog {
-		setup = append(setup, "set session sql_log_bin = 0")
-	}
-	for _, sql := range setup {
-		if err := exec(sql); err != nil {
+		if err := exec("set session sql_log_bin = 0"); err != nil {
 			return err
 		}
 	}

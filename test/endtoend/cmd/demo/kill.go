@@ -11,13 +11,17 @@ import (
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
 
 	"github.com/vttablet-ext/vttablet-ext/test/endtoend/cluster"
+	"github.com/vttablet-ext/vttablet-ext/test/endtoend/load"
 )
 
 // victimShard is where the vttablet is killed.
 const victimShard = "-80"
 
-// catches is how often a diff that was over before it could be caught in its middle is started again.
-const catches = 3
+// A diff that is over before it is seen in its middle is done again with so many times the rows, and again, so often.
+const (
+	growBy   = 3
+	growMost = 3
+)
 
 // errTooQuick says that the diff of the victim's table was over before it was seen in its middle.
 var errTooQuick = errors.New("the diff was over before it could be caught in its middle")
@@ -26,6 +30,7 @@ var errTooQuick = errors.New("the diff was over before it could be caught in its
 type checkpoint struct {
 	state, tableState string
 	tableRows         int64 // compared so far
+	allRows           int64 // of the table on the shard, where that is known
 }
 
 // midway says that the table has been begun and is not done.
@@ -35,20 +40,17 @@ func (c checkpoint) midway(rows int64) bool {
 
 func (d *demo) diffThroughKill(ctx context.Context) error {
 	victim := d.c.Primary(dst, victimShard)
-	rows, err := rowsOn(ctx, victim, d.tables[:1])
+	uuid, at, err := d.catch(ctx, victim)
 	if err != nil {
 		return err
 	}
-	uuid, at, err := d.catch(ctx, victim, rows)
-	if err != nil {
-		return err
-	}
+	rows := at.allRows
 	started := time.Now()
 	if err := victim.Start(ctx); err != nil {
 		return err
 	}
 	d.out.say("its vttablet is started again; nothing else is done")
-	least, err := d.watchResume(ctx, victim, uuid, at, rows)
+	least, err := d.watchResume(ctx, victim, uuid, at)
 	if err != nil {
 		return err
 	}
@@ -71,23 +73,45 @@ func (d *demo) diffThroughKill(ctx context.Context) error {
 	return nil
 }
 
-// catch starts a vdiff and kills the victim's vttablet in the middle of it. One that is too quick is left to complete, and
-// another is tried.
-func (d *demo) catch(ctx context.Context, victim *cluster.Tablet, rows int64) (uuid string, at checkpoint, err error) {
-	for range catches {
+// catch starts a vdiff and kills the victim's vttablet in the middle of it. When a diff is too quick, the table gets more rows.
+func (d *demo) catch(ctx context.Context, victim *cluster.Tablet) (uuid string, at checkpoint, err error) {
+	for grown := 0; ; grown++ {
+		rows, err := rowsOn(ctx, victim, d.tables[:1])
+		if err != nil {
+			return "", at, err
+		}
 		if uuid, err = d.createVDiff(ctx); err != nil {
 			return "", at, err
 		}
 		at, err = d.killMidway(ctx, victim, uuid, rows)
-		if err == nil || !errors.Is(err, errTooQuick) {
+		if err == nil || !errors.Is(err, errTooQuick) || grown == growMost {
 			return uuid, at, err
 		}
-		d.out.say("%v", errTooQuick)
-		if _, err := d.waitVDiff(ctx, uuid); err != nil {
+		if err := d.grow(ctx, uuid); err != nil {
 			return "", at, err
 		}
 	}
-	return "", at, fmt.Errorf("%w, %d times: set DEMO_ROWS to more than %d", errTooQuick, catches, total(d.tables))
+}
+
+// grow lets a vdiff complete, adds rows to the table and has them all copied anew.
+func (d *demo) grow(ctx context.Context, uuid string) error {
+	if _, err := d.waitVDiff(ctx, uuid); err != nil {
+		return err
+	}
+	t := &d.tables[0]
+	more := load.Sequence{First: t.rows + 1, Last: t.rows * growBy}
+	d.out.say("%v: %s gets %s more rows", errTooQuick, t.Name, count(more.Len()))
+	if err := d.flow().Cancel(ctx, "MoveTables"); err != nil {
+		return err
+	}
+	err := load.Append(ctx, d.c.Primary(src, "0"), t.Table, more, func(rows int64) {
+		d.out.progress(rows, more.Len(), "rows are loaded")
+	})
+	if err != nil {
+		return err
+	}
+	t.rows = more.Last
+	return d.moveTables(ctx)
 }
 
 // killMidway kills the victim's vttablet when the table has been begun there and is not done, and returns what _vt says after
@@ -125,13 +149,14 @@ func (d *demo) killMidway(ctx context.Context, victim *cluster.Tablet, uuid stri
 		}
 		return checkpoint{}, errTooQuick
 	}
+	c.allRows = rows
 	d.out.good("killed in the middle: the vdiff is %s there, %s rows of %s compared in %s", c.state, count(c.tableRows), count(rows), ordersTable)
 	return c, nil
 }
 
 // watchResume waits until the restarted tablet writes progress of the vdiff. It returns the least count of compared rows that
 // was seen until then, which must not be below the one at the kill: the diff goes on where it was and does not begin anew.
-func (d *demo) watchResume(ctx context.Context, victim *cluster.Tablet, uuid string, at checkpoint, rows int64) (int64, error) {
+func (d *demo) watchResume(ctx context.Context, victim *cluster.Tablet, uuid string, at checkpoint) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	least := at.tableRows
@@ -140,7 +165,7 @@ func (d *demo) watchResume(ctx context.Context, victim *cluster.Tablet, uuid str
 		if err != nil {
 			return false, err
 		}
-		d.out.progress(c.tableRows, rows, fmt.Sprintf("rows of %s are compared on shard %s", ordersTable, victimShard))
+		d.out.progress(c.tableRows, at.allRows, fmt.Sprintf("rows of %s are compared on shard %s", ordersTable, victimShard))
 		least = min(least, c.tableRows)
 		return c.tableRows > at.tableRows || c.tableState == "completed", nil
 	})

@@ -10,8 +10,10 @@
 // Each verdict is checked. When any is not exactly what it must be, the command says so and its exit code is 1. Nothing is
 // left when it ends, also by Ctrl-C.
 //
-// The environment may set DEMO_ROWS (1,000,000 by default; a fast machine may need more, so that the diff can be caught in
-// its middle) and VTTABLET_FLAGS, which are passed to every vttablet.
+// A diff that is over before it is seen in its middle is done again with more rows: progress is written once a second, and a
+// kill before the first or after the last row would show nothing.
+//
+// The environment may set DEMO_ROWS (1,000,000 by default) and VTTABLET_FLAGS, which are passed to every vttablet.
 package main
 
 import (
