@@ -131,11 +131,14 @@ func (ct *controller) start() bool {
 		return err
 	})
 	if err == nil {
-		// The metrics count what the record has as compared, so that they are right after a restart.
+		// The metrics begin with the rows that the records have, so that they are right after a restart.
+		// A table without a key to go on from begins at its first row, and so does its count.
 		err = ct.write("read the tables", func(ctx context.Context) error {
 			tables, err := ct.engine.cfg.Store.Tables(ctx, ct.id)
 			for _, t := range tables {
-				ct.metrics.setRows(t.Name, t.RowsCompared)
+				if t.State == vdiff.CompletedState || len(t.LastPK) > 0 {
+					ct.metrics.setRows(t.Name, t.RowsCompared)
+				}
 			}
 			return err
 		})

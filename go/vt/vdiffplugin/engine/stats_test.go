@@ -54,9 +54,13 @@ func TestMetricsOfVDiffs(t *testing.T) {
 			return ctx.Err()
 		}
 		w.store.setTable(v.ID, "t.1", vdiff.CompletedState, 30000)
+		w.store.setTable(v.ID, "t2", vdiff.CompletedState, 5)
 		return nil
 	})
-	id := w.store.put(sidecar.VDiff{State: vdiff.StartedState, Workflow: "w.f", Keyspace: "ks"}, sidecar.Table{Name: "t.1", RowsCompared: 1000, State: vdiff.StartedState})
+	id := w.store.put(sidecar.VDiff{State: vdiff.StartedState, Workflow: "w.f", Keyspace: "ks"},
+		sidecar.Table{Name: "t.1", RowsCompared: 1000, State: vdiff.StartedState, LastPK: []byte("key")},
+		sidecar.Table{Name: "t2", RowsCompared: 777, State: vdiff.StartedState}, // without a key: compared from its first row
+		sidecar.Table{Name: "t3", RowsCompared: 3, State: vdiff.CompletedState})
 	bad := w.store.put(sidecar.VDiff{State: vdiff.PendingState, Workflow: "bad", Keyspace: "ks"})
 	uuid, badUUID := w.store.get(id).UUID, w.store.get(bad).UUID
 	total, restarted := globalStats.rowsCompared.Get(), globalStats.restartedTables.Counts()["t.1"]
@@ -65,7 +69,7 @@ func TestMetricsOfVDiffs(t *testing.T) {
 	w.eventuallyState(bad, vdiff.ErrorState)
 
 	require.Equal(t, int64(2), globalStats.count())
-	require.Equal(t, map[string]int64{"w_f." + uuid + ".t_1": 30000, "w_f." + uuid + ".t2": 5}, globalStats.rowsByTable())
+	require.Equal(t, map[string]int64{"w_f." + uuid + ".t_1": 30000, "w_f." + uuid + ".t2": 5, "w_f." + uuid + ".t3": 3}, globalStats.rowsByTable())
 	require.Equal(t, total+29005, globalStats.rowsCompared.Get())
 	require.Equal(t, map[string]int64{"w_f." + uuid + ".t_1.compare": 3e9}, globalStats.phaseTimings())
 	require.Equal(t, map[string]int64{"bad." + badUUID + ".table a_b: no such column x_y": 1}, globalStats.errorsByText())
@@ -77,7 +81,7 @@ func TestMetricsOfVDiffs(t *testing.T) {
 	require.Len(t, live, 2)
 	require.Equal(t, "bad", live[0].Workflow)
 	require.Contains(t, live[0].LastError, "no such column")
-	require.Equal(t, int64(30005), live[1].RowsCompared)
+	require.Equal(t, int64(30008), live[1].RowsCompared)
 
 	close(hold)
 	w.eventually("completed", func() bool { return globalStats.states()["w_f."+uuid] == "completed" })
