@@ -135,7 +135,7 @@ func (d *Differ) Run(ctx context.Context, v *sidecar.VDiff, obs Observer) error 
 	if err := s.run(ctx); err != nil {
 		return err
 	}
-	return summary(append(failed, s.failed...))
+	return r.recordFailed(ctx, append(failed, s.failed...))
 }
 
 // abandonedWait is how long the end of a run waits for streams whose opening it gave up.
@@ -227,12 +227,20 @@ func summary(failed []tableError) error {
 	return sidecar.AsTransient(err)
 }
 
-// failTable records the error of a table; the other tables go on.
+// recordFailed sets the state of the tables that failed and returns the error of the run. It is done at
+// the end, for vtctldclient shows a vdiff as in error when any of its tables is.
+func (r *run) recordFailed(ctx context.Context, failed []tableError) error {
+	for _, f := range failed {
+		if err := r.Store.SetTableState(ctx, r.v.ID, f.table, vdiff.ErrorState); err != nil {
+			return vterrors.Wrapf(err, "recording the error of table %s (%v)", f.table, f.err)
+		}
+	}
+	return summary(failed)
+}
+
+// failTable logs the error of a table; the other tables go on.
 func (r *run) failTable(ctx context.Context, table string, err error) tableError {
 	log.Error(fmt.Sprintf("vdiff %s: table %s: %v", r.v.UUID, table, err))
-	if saveErr := r.Store.SetTableState(ctx, r.v.ID, table, vdiff.ErrorState); saveErr != nil {
-		log.Error(fmt.Sprintf("vdiff %s: table %s: recording its error: %v", r.v.UUID, table, saveErr))
-	}
 	if logErr := r.Store.Log(ctx, r.v.ID, fmt.Sprintf("table %s: %v", table, err)); logErr != nil {
 		log.Error(fmt.Sprintf("vdiff %s: table %s: recording its error: %v", r.v.UUID, table, logErr))
 	}
