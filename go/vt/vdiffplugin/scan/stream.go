@@ -4,7 +4,6 @@ package scan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -218,14 +217,4 @@ func (s *Stream) Close() {
 		b.Release()
 	}
 	s.wg.Wait()
-}
-
-// IsUnavailable says whether err, from Open or Next, means that the tablet could not be reached or
-// stopped serving, so that another tablet may do.
-func IsUnavailable(err error) bool {
-	switch vterrors.Code(err) {
-	case vtrpcpb.Code_UNAVAILABLE, vtrpcpb.Code_CLUSTER_EVENT:
-		return true
-	}
-	return errors.Is(err, io.ErrUnexpectedEOF)
 }
