@@ -129,8 +129,29 @@ func TestRepair(t *testing.T) {
 	f("stopped by a person since", "Running", "Stopped", "", "", "Stopped")
 	f("switched since", "Running", "Stopped", "FROZEN", "", "Stopped")
 
+	// Our own message without a record, which somebody deleted.
+	w := newWorld("Stopped")
+	w.streams[0].Message = "vdiff dead stopped this stream for a moment"
+	require.NoError(t, w.manager(t).Repair(t.Context()))
+	assert.Equal(t, "Running", w.states())
+
+	// A stream that stopped for a reason of its own while a fence ran it is not run past that.
+	for _, message := range []string{"Stopped at DDL alter table t", "something broke"} {
+		w = newWorld("Stopped")
+		if message == "something broke" {
+			w.streams[0].State = "Error"
+		}
+		state := w.states()
+		w.streams[0].Message, w.streams[0].StopPos = message, position(20)
+		w.fences = []*sidecar.Fence{{VDiffID: 7, UUID: "dead", Workflow: "w", Streams: []sidecar.StreamState{{ID: 1, State: "Running"}}}}
+		require.NoError(t, w.manager(t).Repair(t.Context()))
+		assert.Equal(t, state, w.states())
+		assert.Equal(t, message, w.streams[0].Message)
+		assert.Empty(t, w.streams[0].StopPos)
+	}
+
 	// The stock engine leaves no record, only its message.
-	w := newWorld("Stopped", "Running", "Stopped")
+	w = newWorld("Stopped", "Running", "Stopped")
 	w.streams[0].Message = "for vdiff"
 	w.streams[1].Message, w.streams[1].StopPos, w.stuck = "synchronizing for vdiff", position(20), true
 	require.NoError(t, w.manager(t).Repair(t.Context()))

@@ -4,6 +4,7 @@ package fence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -82,10 +83,10 @@ func (m *Manager) Repair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// A workflow that cannot be restored does not keep the others stopped.
+	var failed []error
 	for _, f := range fences {
-		if err := m.guarded(f.Workflow, func() error { return m.repair(ctx, f.Workflow) }); err != nil {
-			return err
-		}
+		failed = append(failed, m.guarded(f.Workflow, func() error { return m.repair(ctx, f.Workflow) }))
 	}
 	streams, err := m.cfg.Store.AllStreams(ctx)
 	if err != nil {
@@ -95,11 +96,9 @@ func (m *Manager) Repair(ctx context.Context) error {
 		if !leftByStock(s) && !leftWithoutRecord(s) {
 			continue
 		}
-		if err := m.guarded(s.Workflow, func() error { return m.repairUnrecorded(ctx, s.Workflow) }); err != nil {
-			return err
-		}
+		failed = append(failed, m.guarded(s.Workflow, func() error { return m.repairUnrecorded(ctx, s.Workflow) }))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // guarded calls fn while no fence of the workflow can begin, or not at all when one is going on.
