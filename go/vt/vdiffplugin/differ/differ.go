@@ -48,7 +48,7 @@ type Config struct {
 	LockWait time.Duration
 	// MemoryLimit bounds the rows of one table that wait in memory for their partner, in bytes.
 	MemoryLimit int64
-	// CheckpointInterval is the time between two checkpoints of a table; 0 means one second.
+	// CheckpointInterval is the time between two checkpoints of a table; 0 means half a second.
 	CheckpointInterval time.Duration
 }
 
@@ -69,7 +69,7 @@ var _ Runner = (*Differ)(nil)
 // New returns a Differ.
 func New(cfg Config) *Differ {
 	if cfg.CheckpointInterval == 0 {
-		cfg.CheckpointInterval = time.Second
+		cfg.CheckpointInterval = 500 * time.Millisecond
 	}
 	return &Differ{cfg: cfg}
 }
