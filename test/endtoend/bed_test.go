@@ -37,7 +37,7 @@ type bed struct {
 const (
 	smallRows  = 20_000
 	bigRows    = 1_000_000
-	waitTime   = 2 * time.Minute
+	waitTime   = 4 * time.Minute
 	smallName  = "small"
 	bigName    = "big"
 	sourceName = "src"
@@ -45,7 +45,7 @@ const (
 )
 
 // extFlags make the plug-in try again soon, so that tests of retries are short.
-var extFlags = []string{"--vdiff-plugin-lock-wait=2s", "--vdiff-plugin-retry-interval=1s"}
+var extFlags = []string{"--vdiff-plugin-lock-wait=500ms", "--vdiff-plugin-retry-interval=1s"}
 
 var (
 	shared   *bed

@@ -59,9 +59,10 @@ func (j *job) weight() int {
 	return smallTablesEach
 }
 
-// openWait is how long the opening of a read view may take in this try: twice as long with every one.
-// A table whose rows have to be sorted first takes its time before it sends any.
-func (j *job) openWait() time.Duration { return j.r.LockWait << min(j.tries, maxTries) }
+// openWait is how long the opening of a read view may take in this try: longer after the first ones,
+// since a table whose rows have to be sorted first takes its time before it sends any. But the workflow
+// is stopped meanwhile.
+func (j *job) openWait() time.Duration { return j.r.LockWait << min(j.tries, 2) }
 
 // checkpoints says whether the job can be continued at a key.
 func (j *job) checkpoints() bool {
