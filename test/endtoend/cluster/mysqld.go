@@ -63,8 +63,12 @@ func (t *Tablet) Socket() string { return filepath.Join(t.c.dir, tabletDir(t.UID
 // DBName is the database of the tablet's keyspace on its mysqld.
 func (t *Tablet) DBName() string { return "vt_" + t.Keyspace }
 
-// StartMySQL starts the tablet's mysqld and waits until it answers. It recovers what a kill left.
-func (t *Tablet) StartMySQL(ctx context.Context) error {
+// Writable are arguments of StartMySQL for the mysqld of a primary: by its my.cnf a mysqld starts read-only.
+var Writable = []string{"--super-read-only=OFF", "--read-only=OFF"}
+
+// StartMySQL starts the tablet's mysqld, with arguments that override its my.cnf, and waits until it answers. It
+// recovers what a kill left.
+func (t *Tablet) StartMySQL(ctx context.Context, args ...string) error {
 	t.mu.Lock()
 	running := t.mysqld.alive()
 	t.mu.Unlock()
@@ -76,7 +80,7 @@ func (t *Tablet) StartMySQL(ctx context.Context) error {
 		if err := os.Remove(t.Socket() + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("cluster: %w", err)
 		}
-		return t.c.spawn("mysqld-"+t.Alias, nil, t.c.mysqldCommand(t.UID, "mysqld-"+t.Alias, "--port="+strconv.Itoa(t.MySQLPort))...)
+		return t.c.spawn("mysqld-"+t.Alias, nil, t.c.mysqldCommand(t.UID, "mysqld-"+t.Alias, append([]string{"--port=" + strconv.Itoa(t.MySQLPort)}, args...)...)...)
 	}
 	p, err := t.c.launchWithPorts(ctx, []*int{&t.MySQLPort}, start, func(ctx context.Context) bool {
 		conn, err := connect(ctx, t.Socket(), "vt_dba", "")
