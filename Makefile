@@ -31,11 +31,16 @@ $(BIN)/staticcheck: tools/go.mod
 	@mkdir -p $(BIN)
 	@$(GO) build -C tools -buildvcs=false -o $@ honnef.co/go/tools/cmd/staticcheck
 
+.PHONY: proto
+proto: ## Write the Go code of the .proto files (no protoc is needed).
+	@$(GO) -C tools run ./genproto .. proto/vdiffscan.proto
+
 .PHONY: lint
-lint: $(BIN)/staticcheck ## Check formatting (gofmt), go vet, staticcheck, and that go.mod is tidy.
-	@unformatted=$$(gofmt -l go test); if [[ -n $$unformatted ]]; then echo "not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; fi
+lint: $(BIN)/staticcheck ## Check formatting (gofmt), go vet, staticcheck, that go.mod is tidy and generated code current.
+	@unformatted=$$(gofmt -l go proto test tools); if [[ -n $$unformatted ]]; then echo "not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; fi
 	@$(GO) mod tidy -diff
 	@$(GO) -C tools mod tidy -diff
+	@$(GO) -C tools run ./genproto -check .. proto/vdiffscan.proto
 	@$(GO) vet ./...
 	@$(BIN)/staticcheck ./...
 
