@@ -58,6 +58,10 @@ e2e-race: build ## The same, with a vttablet-ext that is built with the race det
 	@$(GO) build -race -buildvcs=false -o build/race/ ./go/cmd/vttablet-ext
 	@VTTABLET_EXT_BIN=$(CURDIR)/build/race $(GO) test -race -count=1 -timeout $(E2E_TIMEOUT) -run '$(RUN)' ./test/endtoend/...
 
+.PHONY: soundness
+soundness: build ## Hundreds of rounds of faults planted under writes: each must be found, and nothing else (SOUNDNESS_ROUNDS, SOUNDNESS_SEED).
+	@SOUNDNESS_ROUNDS=$${SOUNDNESS_ROUNDS:-300} $(GO) test -count=1 -v -timeout 3h -run 'TestSoundness$$' ./test/endtoend/
+
 .PHONY: test
 test: build lint unit e2e ## All of the above: what must pass.
 

@@ -1,0 +1,470 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package endtoend
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"vitess.io/vitess/go/vt/vtctl/workflow"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+
+	"github.com/vttablet-ext/vttablet-ext/test/endtoend/cluster"
+)
+
+const (
+	defaultRounds = 20
+	// roundTime is when a round is given up. Most take a few seconds.
+	roundTime = 3 * time.Minute
+	// mostAdded is how many columns are added to a table; later changes of its schema are indexes.
+	mostAdded = 12
+)
+
+// TestSoundness runs rounds of vdiffs while writers change the source, and faults are planted on the target behind
+// replication: each lasting fault must be found, with exact counts, and nothing else may be reported. Workflows from 1
+// to 2 shards and from 2 to 1 are compared, over tables of unlike keys and a column of each kind, with changes
+// of the schema now and then. A round depends on its seed alone, as far as time lets it: SOUNDNESS_SEED=<seed> is the
+// seed of the first round, SOUNDNESS_ROUNDS=<n> their number.
+func TestSoundness(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	seed, rounds := uint64(time.Now().UnixNano()%1e9), uint64(defaultRounds)
+	for name, to := range map[string]*uint64{"SOUNDNESS_SEED": &seed, "SOUNDNESS_ROUNDS": &rounds} {
+		if value := os.Getenv(name); value != "" {
+			n, err := strconv.ParseUint(value, 10, 64)
+			require.NoError(t, err, name)
+			*to = n
+		}
+	}
+	started := time.Now()
+	p := newProving(t)
+	defer func() {
+		if t.Failed() {
+			p.c.Fail()
+		}
+		assert.NoError(t, p.c.Close())
+		goleak.VerifyNone(t, before)
+	}()
+	t.Logf("the cluster and its workflows are up after %v", time.Since(started).Round(time.Second))
+	started = time.Now()
+	for i := range rounds {
+		roundStarted := time.Now()
+		round := p.newRound(seed + i)
+		if !t.Run(fmt.Sprintf("seed %d", seed+i), round.run) {
+			t.Fatalf("run again: SOUNDNESS_SEED=%d SOUNDNESS_ROUNDS=1", seed+i)
+		}
+		t.Logf("round %d of %d: %v, %v", i+1, rounds, round, time.Since(roundStarted).Round(time.Millisecond))
+	}
+	t.Logf("%d rounds in %v", rounds, time.Since(started).Round(time.Second))
+	noPanics(t, p.c)
+}
+
+// proving is the cluster of TestSoundness: ssrc is copied to sdst by two workflows, of which one executes the DDL of the
+// source, and sdst to sone by a third.
+type proving struct {
+	c        *cluster.Cluster
+	subjects []*subject
+	flows    []*flow
+	moved    int64 // the last identity that a fault moved a row to
+	deleted  uint64
+}
+
+// flow is a workflow and what of it is compared.
+type flow struct {
+	w         *cluster.Workflow
+	subjects  []*subject
+	executes  bool // on-ddl EXEC
+	unsharded bool // the source
+	idents    map[string][]int64
+}
+
+func newProving(t *testing.T) *proving {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c, err := cluster.New(ctx, cluster.Options{ExtFlags: extFlags})
+	require.NoError(t, err)
+	p := &proving{c: c, subjects: newSubjects(), moved: 1_000_000_000 / faultEvery * faultEvery}
+	if err := p.fill(ctx); err != nil {
+		c.Fail()
+		require.NoError(t, fmt.Errorf("%w (closing: %v)", err, c.Close()))
+	}
+	return p
+}
+
+func (p *proving) fill(ctx context.Context) error {
+	var names, vindexes []string
+	statements := []string{
+		"create table numbers (n int primary key)",
+		"insert into numbers with recursive r as (select 1 as n union all select n + 1 from r where n < 1000) select n from r",
+		"insert into numbers select x.n * 1000 + y.n from numbers x, numbers y where x.n < 20",
+	}
+	for _, s := range p.subjects {
+		statements = append(statements, s.create()...)
+		names = append(names, s.name)
+		vindexes = append(vindexes, fmt.Sprintf(`"%s": {"column_vindexes": [{"column": "%s", "name": "hash"}]}`, s.name, s.ident))
+	}
+	err := p.c.AddKeyspaces(ctx,
+		cluster.Keyspace{Name: "ssrc", Shards: []cluster.Shard{{Name: "0", Replicas: 1}}, VSchema: `{"tables": {"` + strings.Join(names, `": {}, "`) + `": {}}}`},
+		cluster.Keyspace{Name: "sdst", Shards: []cluster.Shard{{Name: "-80"}, {Name: "80-"}}, VSchema: `{"sharded": true, "vindexes": {"hash": {"type": "hash"}}, "tables": {` + strings.Join(vindexes, ", ") + `}}`},
+		cluster.Keyspace{Name: "sone", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`})
+	if err != nil {
+		return err
+	}
+	if err := p.source().Exec(ctx, statements...); err != nil {
+		return err
+	}
+	for _, f := range []*flow{
+		{w: p.c.Workflow("sdst", "ignores"), unsharded: true},
+		{w: p.c.Workflow("sdst", "executes"), unsharded: true, executes: true},
+		{w: p.c.Workflow("sone", "merges")},
+	} {
+		var tables []string
+		for _, s := range p.subjects {
+			if !f.unsharded || f.executes == (s.name == "s_kinds") {
+				f.subjects, tables = append(f.subjects, s), append(tables, s.name)
+			}
+		}
+		args := []string{"--source-keyspace", "ssrc", "--tables", strings.Join(tables, ","), "--no-routing-rules"}
+		if f.executes {
+			args = append(args, "--on-ddl", "EXEC")
+		}
+		if !f.unsharded {
+			args[1] = "sdst"
+		}
+		if err := f.w.MoveTables(ctx, args...); err != nil {
+			return err
+		}
+		if err := f.provide(ctx); err != nil {
+			return err
+		}
+		p.flows = append(p.flows, f)
+	}
+	return nil
+}
+
+// provide makes the databases that faults need, and notes which rows of each target are theirs.
+func (f *flow) provide(ctx context.Context) error {
+	f.idents = map[string][]int64{}
+	for _, target := range f.w.Primaries() {
+		for _, s := range f.subjects {
+			statements := []string{"set session sql_log_bin = 0"}
+			for _, db := range []string{"kept", "stale"} {
+				statements = append(statements, "create database if not exists "+db, fmt.Sprintf("create table %s.%s like %[2]s", db, s.name))
+			}
+			if err := target.Exec(ctx, statements...); err != nil {
+				return err
+			}
+			result, err := target.Query(ctx, fmt.Sprintf("select %s from %s where %[1]s %% %[3]d = 0 order by %[1]s", s.ident, s.name, faultEvery))
+			if err != nil {
+				return err
+			}
+			for _, row := range result.Rows {
+				n, err := row[0].ToInt64()
+				if err != nil {
+					return err
+				}
+				f.idents[target.Alias+s.name] = append(f.idents[target.Alias+s.name], n)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *proving) source() *cluster.Tablet { return p.c.Primary("ssrc", "0") }
+
+// round is one round: what it does is chosen before it runs.
+type round struct {
+	p     *proving
+	f     *flow
+	r     *rand.Rand
+	seed  uint64
+	flags []string
+	// writers run on the source meanwhile.
+	writers int
+	// alters changes the schema of a table in the middle.
+	alters *subject
+	// when the faults are planted, seen from the first vdiff.
+	when   moment
+	faults []*fault
+}
+
+type moment string
+
+const (
+	before moment = "before"
+	during moment = "during"
+	after  moment = "after"
+)
+
+func (p *proving) newRound(seed uint64) *round {
+	r := rand.New(rand.NewPCG(seed, 0))
+	d := &round{p: p, r: r, seed: seed, f: pick(r, p.flows), writers: pick(r, []int{0, 1, 2, 2, 2, 2}), when: pick(r, []moment{before, before, before, before, before, during, during, during, after})}
+	if r.IntN(2) == 0 {
+		d.flags = []string{"--tablet-types", "primary"}
+	}
+	if r.IntN(8) == 0 {
+		d.alters = pick(r, d.f.subjects)
+	}
+	if r.IntN(4) == 0 {
+		return d
+	}
+	taken := map[string]bool{}
+	for range 1 + r.IntN(5) {
+		target, s := pick(r, d.f.w.Primaries()), pick(r, d.f.subjects)
+		ident := pick(r, d.f.idents[target.Alias+s.name])
+		if key := fmt.Sprint(s.name, ident); !taken[key] {
+			taken[key] = true
+			p.moved += faultEvery
+			d.faults = append(d.faults, newFault(r, s, target, ident, p.moved))
+		}
+	}
+	return d
+}
+
+func (d *round) String() string {
+	text := fmt.Sprintf("%s, %d writers, %d faults", d.f.w.Name, d.writers, len(d.faults))
+	if len(d.faults) > 0 {
+		text += " " + string(d.when)
+	}
+	if d.alters != nil {
+		text += ", DDL on " + d.alters.name
+	}
+	return text
+}
+
+func (d *round) run(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), roundTime)
+	defer cancel()
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d: %v; faults: %v", d.seed, d, d.faults)
+		}
+	}()
+	writing, stop := context.WithCancel(ctx)
+	defer stop()
+	var writers errgroup.Group
+	for i := range d.writers {
+		r := rand.New(rand.NewPCG(d.seed, uint64(1+i)))
+		writers.Go(func() error { return write(writing, d.p.source(), d.p.subjects, r) })
+	}
+	defer func() {
+		stop()
+		require.NoError(t, writers.Wait())
+	}()
+	for _, f := range d.faults {
+		require.NoError(t, f.prepare(ctx, d.p.source(), d.r))
+	}
+	if d.when == before {
+		d.plant(t, ctx)
+	}
+	d.first(t, ctx)
+	if d.when == after {
+		d.plant(t, ctx)
+	}
+	if d.when != before && len(d.faults) > 0 {
+		for _, f := range d.faults {
+			if f.reversed {
+				require.NoError(t, f.reverse(ctx))
+			}
+		}
+		d.check(t, ctx, d.diff(t, ctx), true)
+	}
+	for _, f := range d.faults {
+		require.NoError(t, f.repair(ctx))
+	}
+	if d.seed%16 == 0 {
+		_, err := d.f.w.VDiff(ctx, "delete", "all")
+		require.NoError(t, err)
+	}
+}
+
+func (d *round) plant(t *testing.T, ctx context.Context) {
+	t.Helper()
+	for _, f := range d.faults {
+		require.NoError(t, f.plant(ctx))
+	}
+}
+
+// first runs the first vdiff, and meanwhile what the round does while it runs: faults that are planted or reversed,
+// and DDL.
+func (d *round) first(t *testing.T, ctx context.Context) {
+	t.Helper()
+	group, groupCtx := errgroup.WithContext(ctx)
+	at := func(do func(context.Context) error) {
+		delay := time.Duration(d.r.Int64N(int64(2 * time.Second)))
+		group.Go(func() error {
+			select {
+			case <-groupCtx.Done():
+				return groupCtx.Err()
+			case <-time.After(delay):
+				return do(groupCtx)
+			}
+		})
+	}
+	for _, f := range d.faults {
+		switch {
+		case d.when == during:
+			at(f.plant)
+		case d.when == before && f.reversed:
+			at(f.reverse)
+		}
+	}
+	if s := d.alters; s != nil {
+		number, index := s.added.Load()+1, d.r.IntN(2) == 0
+		at(func(ctx context.Context) error { return d.p.alter(ctx, s, number, index) })
+	}
+	summary := d.diff(t, ctx)
+	require.NoError(t, group.Wait())
+	d.check(t, ctx, summary, d.when == before)
+}
+
+// alter changes the schema of a table everywhere, in the order that lets replication go on: what an event names must be on
+// the target before.
+func (p *proving) alter(ctx context.Context, s *subject, number int64, index bool) error {
+	sql := fmt.Sprintf("alter table %s add column x%d int default %[2]d", s.name, number)
+	switch {
+	case number > mostAdded && !index: // the index is there from the time when it was dropped last, or was never added
+		sql = fmt.Sprintf("alter table %s comment 'at %d'", s.name, time.Now().UnixMilli())
+	case index:
+		sql = fmt.Sprintf("alter table %s add index at_%d (rev)", s.name, time.Now().UnixMilli())
+	}
+	for _, t := range p.c.Tablets() {
+		if t == p.c.Primary("sone", "0") || t.Keyspace == "sdst" && s.name != "s_kinds" {
+			if err := t.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.source().Exec(ctx, sql); err != nil {
+		return err
+	}
+	if !index && number <= mostAdded {
+		s.added.Store(number)
+	}
+	return nil
+}
+
+// diff runs a vdiff until it is completed. It may be in error in between: the engine tries again.
+func (d *round) diff(t *testing.T, ctx context.Context) *workflow.Summary {
+	t.Helper()
+	uuid, err := d.f.w.VDiffCreate(ctx, d.flags...)
+	require.NoError(t, err)
+	last := ""
+	err = cluster.WaitFor(ctx, "vdiff "+uuid, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		for _, target := range d.f.w.Primaries() {
+			result, err := target.Query(ctx, "select state, last_error from _vt.vdiff where vdiff_uuid = '"+uuid+"'")
+			if err != nil || len(result.Rows) != 1 {
+				return false, err
+			}
+			if message := result.Rows[0][1].ToString(); message != "" && message != last {
+				last = message
+				t.Logf("vdiff %s on %s: %s", uuid, target.Alias, message)
+			}
+			if result.Rows[0][0].ToString() != string(vdiff.CompletedState) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	require.NoError(t, err, "last error: %s", last)
+	s, err := d.f.w.VDiffShow(ctx, uuid)
+	require.NoError(t, err)
+	return s
+}
+
+// check compares what a vdiff reports with the faults. Where it is not exact, faults came up or went while it ran: each one
+// may be in the report, or a part of it.
+func (d *round) check(t *testing.T, ctx context.Context, s *workflow.Summary, exact bool) {
+	t.Helper()
+	require.Equal(t, vdiff.CompletedState, s.State)
+	require.Empty(t, s.Errors)
+	require.Len(t, s.TableSummaryMap, len(d.f.subjects))
+	var all found
+	for _, sub := range d.f.subjects {
+		var least, most found
+		idents := map[string]bool{}
+		for _, f := range d.faults {
+			if f.s != sub {
+				continue
+			}
+			most = most.plus(f.found())
+			if exact && !(f.reversed && d.when == before) {
+				least = least.plus(f.found())
+			}
+			idents[fmt.Sprint(f.ident)], idents[fmt.Sprint(f.moved)] = true, true
+		}
+		if exact && d.when != before { // reversed before this vdiff began
+			most = least
+			for _, f := range d.faults {
+				if f.s == sub && f.reversed {
+					gone := f.found()
+					most = most.plus(found{-gone.mismatched, -gone.extraSource, -gone.extraTarget})
+				}
+			}
+			least = most
+		}
+		table := s.TableSummaryMap[sub.name]
+		got := found{table.MismatchedRows, table.ExtraRowsSource, table.ExtraRowsTarget}
+		all = all.plus(got)
+		assert.True(t, got.within(least, most), "%s: reported are %+v, there are %+v to %+v", sub.name, got, least, most)
+		assert.Equal(t, table.RowsCompared, table.MatchingRows+got.mismatched+got.extraSource+got.extraTarget, sub.name)
+		for shard, report := range s.Reports[sub.name] {
+			for _, ident := range sampled(report, sub.ident) {
+				assert.True(t, idents[ident], "%s of shard %s: %s=%s is reported, but is no fault", sub.name, shard, sub.ident, ident)
+			}
+		}
+		if d.writers == 0 && exact && d.f.unsharded {
+			d.checkRows(t, ctx, sub, table, got)
+		}
+	}
+	assert.Equal(t, all != found{}, s.HasMismatch)
+	if t.Failed() {
+		text, err := json.MarshalIndent(s, "", "  ")
+		require.NoError(t, err)
+		t.Logf("the report: %s", text)
+		t.FailNow()
+	}
+}
+
+// checkRows is for a source that nobody writes to: each of its rows is in the counts.
+func (d *round) checkRows(t *testing.T, ctx context.Context, s *subject, table workflow.TableSummary, got found) {
+	t.Helper()
+	result, err := d.p.source().Query(ctx, "select count(*) from "+s.name)
+	require.NoError(t, err)
+	rows, err := result.Rows[0][0].ToInt64()
+	require.NoError(t, err)
+	assert.Equal(t, rows, table.MatchingRows+got.mismatched+got.extraSource, "%s: rows of the source", s.name)
+}
+
+// sampled are the identities of the rows that a report shows.
+func sampled(report vdiff.DiffReport, ident string) []string {
+	var idents []string
+	add := func(row *vdiff.RowDiff) {
+		if row != nil {
+			idents = append(idents, row.Row[ident])
+		}
+	}
+	for _, m := range report.MismatchedRowsDiffs {
+		add(m.Source)
+		add(m.Target)
+	}
+	for _, row := range report.ExtraRowsSourceDiffs {
+		add(row)
+	}
+	for _, row := range report.ExtraRowsTargetDiffs {
+		add(row)
+	}
+	return idents
+}
