@@ -27,7 +27,7 @@ func TestLine(t *testing.T) {
 		for _, s := range plugin {
 			r.Plugin.Runs = append(r.Plugin.Runs, Measurement{Seconds: s})
 		}
-		r.summarize()
+		r.summarize(limits{})
 		require.Equal(t, want, r.line())
 	}
 	f([]Seconds{18}, []Seconds{4}, "BENCH big stock=18.00 plugin=4.00 ratio=4.50")
@@ -42,7 +42,7 @@ func TestCheckVerdict(t *testing.T) {
 		table := workflow.TableSummary{State: vdiff.CompletedState, RowsCompared: 5, MatchingRows: 5}
 		return &workflow.Summary{State: vdiff.CompletedState, TableSummaryMap: map[string]workflow.TableSummary{"a": table, "b": table}}
 	}
-	require.NoError(t, checkVerdict(good(), s))
+	require.NoError(t, checkVerdict(good(), s, 0))
 	f := func(spoil func(*workflow.Summary, *workflow.TableSummary)) {
 		t.Helper()
 		summary := good()
@@ -52,7 +52,7 @@ func TestCheckVerdict(t *testing.T) {
 		if _, ok := summary.TableSummaryMap["b"]; ok {
 			summary.TableSummaryMap["b"] = table
 		}
-		require.Error(t, checkVerdict(summary, s))
+		require.Error(t, checkVerdict(summary, s, 0))
 	}
 	f(func(s *workflow.Summary, _ *workflow.TableSummary) { s.State = vdiff.ErrorState })
 	f(func(s *workflow.Summary, _ *workflow.TableSummary) { s.HasMismatch = true })
@@ -85,7 +85,7 @@ func TestConfig(t *testing.T) {
 		}
 		require.Equal(t, want, names)
 	}
-	f("", "", "", "big", "many", "shard", "merge", "wide")
+	f("", "", "", "big", "many", "shard", "merge", "wide", "busy", "stock-source")
 	f("many, big", "1", "100", "big", "many")
 	f("nosuch", "", "")
 	f("big,nosuch", "", "")

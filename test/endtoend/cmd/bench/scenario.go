@@ -26,6 +26,10 @@ const (
 	rowsPerWide = 1500
 	manyTables  = 100
 	manyRows    = 500
+	// busyWrites is the rate of row changes under which the big table is compared.
+	busyWrites = 500
+	// churned is what an update does to a row of the big table.
+	churned = "a = floor(rand() * 1000003), price = price + 0.01, hash = sha2(rand(), 256), note = concat('changed ', rand())"
 )
 
 // scenario is one comparison: tables that a workflow has copied from one keyspace to another.
@@ -36,6 +40,11 @@ type scenario struct {
 	tables   []load.Table
 	rows     int64 // in each table, all shards together
 	floor    bool  // also time CHECKSUM TABLE on both sides
+	// writes is how many rows of the table are changed per second meanwhile.
+	writes int
+	// stockSource runs upstream's vttablet on the source, for either engine.
+	stockSource bool
+	limits      limits
 }
 
 func (s scenario) totalRows() int64 { return s.rows * int64(len(s.tables)) }
@@ -85,11 +94,13 @@ func smallTables(count int) []load.Table {
 // allScenarios are in the order in which they run.
 func allScenarios(rows int64) []scenario {
 	return []scenario{
-		{name: "big", what: "one table, unsharded to unsharded", from: src, to: one, tables: []load.Table{bigTable("big")}, rows: rows, floor: true},
-		{name: "many", what: "many small tables, unsharded to unsharded", from: src, to: one, tables: smallTables(manyTables), rows: manyRows},
-		{name: "shard", what: "one table, from 1 to 2 shards", from: src, to: two, tables: []load.Table{bigTable("big")}, rows: rows},
-		{name: "merge", what: "one table, from 2 shards to 1", from: two, to: one, tables: []load.Table{bigTable("merged")}, rows: rows},
-		{name: "wide", what: "rows of 1 MiB, unsharded to unsharded", from: src, to: one, tables: []load.Table{wideTable("wide")}, rows: max(1, rows/rowsPerWide)},
+		{name: "big", what: "one table, unsharded to unsharded", from: src, to: one, tables: []load.Table{bigTable("big")}, rows: rows, floor: true, limits: limits{ratio: 4.5, floors: 2}},
+		{name: "many", what: "many small tables, unsharded to unsharded", from: src, to: one, tables: smallTables(manyTables), rows: manyRows, limits: limits{ratio: 25}},
+		{name: "shard", what: "one table, from 1 to 2 shards", from: src, to: two, tables: []load.Table{bigTable("big")}, rows: rows, limits: limits{ratio: 3.5}},
+		{name: "merge", what: "one table, from 2 shards to 1", from: two, to: one, tables: []load.Table{bigTable("merged")}, rows: rows, limits: limits{ratio: 3.5}},
+		{name: "wide", what: "rows of 1 MiB, unsharded to unsharded", from: src, to: one, tables: []load.Table{wideTable("wide")}, rows: max(1, rows/rowsPerWide), limits: limits{ratio: 3, overIdleMB: 64}},
+		{name: "busy", what: "big while its rows are changed", from: src, to: one, tables: []load.Table{bigTable("big")}, rows: rows, writes: busyWrites, limits: limits{stopped: 2}},
+		{name: "stock-source", what: "big from a stock vttablet", from: src, to: one, tables: []load.Table{bigTable("big")}, rows: rows, stockSource: true, limits: limits{ratio: 1.5}},
 	}
 }
 

@@ -31,6 +31,7 @@ type watch struct {
 	// How long at least one stream of the workflow was not Running, in all and at the longest. It is sampled: a stop between two
 	// polls is not seen, and each one that is seen counts from poll to poll.
 	stopped, longestStop time.Duration
+	stops                int64 // how many such times there were
 }
 
 // newWatch connects. The workflow must have no vdiff yet: the next one is followed.
@@ -122,6 +123,9 @@ func (w *watch) pollStreams(ctx context.Context, sample func()) error {
 		if running {
 			current = 0
 		} else {
+			if current == 0 {
+				w.stops++
+			}
 			current += now.Sub(last)
 			w.stopped += now.Sub(last)
 			w.longestStop = max(w.longestStop, current)

@@ -145,12 +145,31 @@ func (b *bench) restart(ctx context.Context, w *cluster.Workflow, stock bool) er
 	defer cancel()
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, t := range b.primaries(w.Keyspace) {
-		group.Go(func() error { return restartTablet(groupCtx, w, t, stock) })
+		group.Go(func() error {
+			if err := restartTablet(groupCtx, t, stock); err != nil {
+				return err
+			}
+			return waitStreams(groupCtx, w, t)
+		})
 	}
 	return group.Wait()
 }
 
-func restartTablet(ctx context.Context, w *cluster.Workflow, t *cluster.Tablet, stock bool) error {
+// restartSources starts the source tablets afresh, unless they run the wanted program already.
+func (b *bench) restartSources(ctx context.Context, keyspace string, stock bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for _, t := range b.primaries(keyspace) {
+		if t.Stock != stock {
+			if err := restartTablet(ctx, t, stock); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func restartTablet(ctx context.Context, t *cluster.Tablet, stock bool) error {
 	if err := t.Term(ctx); err != nil {
 		return err
 	}
@@ -164,9 +183,11 @@ func restartTablet(ctx context.Context, w *cluster.Workflow, t *cluster.Tablet, 
 	if err := t.WaitServing(ctx); err != nil {
 		return err
 	}
-	if err := checkEngine(ctx, t, stock); err != nil {
-		return err
-	}
+	return checkEngine(ctx, t, stock)
+}
+
+// waitStreams waits until the workflow's streams on a tablet that was started run.
+func waitStreams(ctx context.Context, w *cluster.Workflow, t *cluster.Tablet) error {
 	// The table said Running all the time; a stream that does run writes its time every second.
 	now, err := t.Query(ctx, "select unix_timestamp()")
 	if err != nil {
