@@ -4,6 +4,7 @@ package scan
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/digest"
@@ -70,6 +71,8 @@ type Digest struct {
 	// UpTo is where a read with a Limit ended: the key of its last row. It is empty when there are no
 	// more rows in the Range.
 	UpTo pkrange.Bound
+	// Last is the key of the last row of a read with a Limit, empty when it had none.
+	Last pkrange.Bound
 	// Form tells the wire types of the columns. Digests of unlike forms must not be compared, even if they are
 	// equal: the same bytes may mean different values.
 	Form uint64
@@ -112,3 +115,7 @@ type Progress func(rows int64, throttled string)
 type Digester interface {
 	Digest(ctx context.Context, call *Call, progress Progress) (*Answer, error)
 }
+
+// ErrUnsupported says that a tablet does not serve scans, or speaks another version of it: its rows are read by
+// VStreamRows.
+var ErrUnsupported = errors.New("the tablet has no scan service of this version")

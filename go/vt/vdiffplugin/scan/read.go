@@ -1,0 +1,244 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package scan
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"vitess.io/vitess/go/vt/vterrors"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/digest"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/pkrange"
+)
+
+// reader makes the digest of the rows of one statement.
+type reader struct {
+	req    *DigestRequest
+	s      *session
+	rows   *atomic.Int64 // rows read so far, of this range and those before it
+	told   int64         // how many of this range were added to rows
+	parser rowParser
+	filter *keyRangeFilter
+	key    []int  // the columns of the key
+	last   []byte // of a walk: the raw values of the key of the last row, ends being where each ends
+	ends   []int
+	hasher *digest.Hasher
+	bucket []byte // scratch for the bytes that decide on the bucket
+	out    Digest
+}
+
+// drainBytes is how much is rather read to its end than stopped, which takes another connection.
+const drainBytes = 1 << 20
+
+// digest reads a range.
+func (c *compiled) digest(s *session, req *DigestRequest, rows *atomic.Int64) (Digest, error) {
+	st, params, key, err := c.statement(s, req, "")
+	if err != nil {
+		return Digest{}, err
+	}
+	columns, err := s.execute(st, params)
+	if err != nil {
+		return Digest{}, err
+	}
+	if len(columns) != len(c.columns) {
+		return Digest{}, errTableChanged(c.Name)
+	}
+	for i := range key {
+		if now := &columns[c.Key[i].Column]; now.kind != key[i].kind || now.collation != key[i].collation {
+			return Digest{}, errTableChanged(c.Name)
+		}
+	}
+	r, err := newReader(c, s, req, columns, rows)
+	if err != nil {
+		return Digest{}, err
+	}
+	err = r.read()
+	return r.out, err
+}
+
+func newReader(c *compiled, s *session, req *DigestRequest, columns []column, rows *atomic.Int64) (*reader, error) {
+	r := &reader{req: req, s: s, rows: rows, parser: rowParser{columns: columns}}
+	r.out = Digest{Sums: make([]digest.Sum, max(1, req.Buckets)), Form: form(columns)}
+	for _, k := range c.Key {
+		r.key = append(r.key, k.Column)
+	}
+	r.parser.want(true)
+	if req.walks() {
+		r.parser.want(true, r.key...)
+		r.ends = make([]int, len(r.key))
+	}
+	if c.Filter != nil {
+		var err error
+		if r.filter, err = newKeyRangeFilter(c.Filter, columns); err != nil {
+			return nil, err
+		}
+		r.parser.want(true, c.Filter.Columns...)
+	}
+	if req.Buckets > 0 {
+		r.parser.want(true, req.BucketKey...)
+	}
+	return r, nil
+}
+
+// read reads all rows, or as many as the request's limits allow.
+func (r *reader) read() error {
+	started, seen := time.Now(), r.s.in.reads
+	for {
+		row, long, err := r.s.next()
+		if err != nil {
+			return err
+		}
+		if row == nil && !long {
+			r.report()
+			return r.end()
+		}
+		r.out.Read++
+		if err := r.add(row, long); err != nil {
+			return err
+		}
+		late := false
+		if r.s.in.reads != seen { // about once for each buffer, since the clock is not free
+			seen = r.s.in.reads
+			r.report()
+			late = r.req.MaxTime > 0 && time.Since(started) >= r.req.MaxTime
+		}
+		full := r.req.Limit > 0 && r.out.Read == r.req.Limit
+		if !full && !late && (r.req.MaxBytes == 0 || r.out.Bytes < r.req.MaxBytes) {
+			continue
+		}
+		r.report()
+		if err := r.end(); err != nil {
+			return err
+		}
+		r.out.UpTo = r.out.Last
+		return r.stop()
+	}
+}
+
+// report adds what was read to the rows of the call.
+func (r *reader) report() {
+	r.rows.Add(r.out.Read - r.told)
+	r.told = r.out.Read
+}
+
+// add puts one row into the digest it belongs to.
+func (r *reader) add(row []byte, long bool) error {
+	var h digest.Hash
+	if long {
+		if r.hasher == nil {
+			r.hasher = digest.NewHasher(r.req.Seed)
+		}
+		if err := r.parser.parsePieces(&r.s.in, func(piece []byte) { _, _ = r.hasher.Write(piece) }); err != nil {
+			return err
+		}
+		h = r.hasher.Sum()
+		r.out.Bytes += int64(r.s.in.size)
+	} else {
+		r.out.Bytes += int64(len(row))
+		if r.parser.last >= 0 {
+			if err := r.parser.parse(row, r.parser.last); err != nil {
+				return err
+			}
+		}
+	}
+	if r.ends != nil {
+		r.note()
+	}
+	if r.filter != nil {
+		pass, err := r.filter.pass(r.parser.columns, r.parser.values)
+		if err != nil || !pass {
+			return err
+		}
+	}
+	if !long {
+		h = digest.Row(r.req.Seed, row)
+	}
+	bucket := 0
+	switch {
+	case r.req.Buckets == 0:
+	case len(r.req.BucketKey) == 0:
+		bucket = digest.Bucket(h, r.req.Buckets)
+	default:
+		bucket = digest.Bucket(r.bucketKey(), r.req.Buckets)
+	}
+	r.out.Sums[bucket].Add(h)
+	return nil
+}
+
+// bucketKey hashes the columns that decide on the bucket. Lengths keep neighbours apart.
+func (r *reader) bucketKey() digest.Hash {
+	r.bucket = r.bucket[:0]
+	for _, i := range r.req.BucketKey {
+		raw := r.parser.values[i]
+		if raw == nil {
+			r.bucket = append(r.bucket, 0)
+			continue
+		}
+		r.bucket = binary.AppendUvarint(r.bucket, uint64(len(raw))+1)
+		r.bucket = append(r.bucket, raw...)
+	}
+	return digest.Row(r.req.Seed, r.bucket)
+}
+
+// note keeps the key of a row of a walk: when the last one is known for it, its memory is used again.
+func (r *reader) note() {
+	r.last = r.last[:0]
+	for n, i := range r.key {
+		if r.parser.values[i] == nil {
+			r.ends[n] = -1
+			continue
+		}
+		r.last = append(r.last, r.parser.values[i]...)
+		r.ends[n] = len(r.last)
+	}
+}
+
+// end tells the key of the last row of a walk.
+func (r *reader) end() error {
+	if !r.req.walks() || r.out.Read == 0 {
+		return nil
+	}
+	r.out.Last = make(pkrange.Bound, 0, len(r.key))
+	start := 0
+	for n, i := range r.key {
+		var raw []byte
+		if r.ends[n] >= 0 {
+			raw, start = r.last[start:r.ends[n]:r.ends[n]], r.ends[n]
+		}
+		v, err := r.parser.columns[i].keyValue(raw)
+		if err != nil {
+			return err
+		}
+		r.out.Last = append(r.out.Last, v)
+	}
+	return nil
+}
+
+// stop ends the statement after the last row that is wanted.
+func (r *reader) stop() error {
+	left := r.req.Limit - r.out.Read
+	if r.req.Limit > 0 && left*(r.out.Bytes/r.out.Read) <= drainBytes {
+		n := int64(0)
+		for {
+			row, long, err := r.s.next()
+			if err != nil {
+				return err
+			}
+			if row == nil && !long {
+				return nil
+			}
+			if n++; n > left {
+				return fmt.Errorf("%w: more rows than asked for", errProtocol)
+			}
+			if long {
+				if err := r.s.in.skip(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return vterrors.Wrap(r.s.stopQuery(), "end a read early")
+}
