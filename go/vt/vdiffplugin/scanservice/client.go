@@ -131,7 +131,7 @@ func (c *Client) Close() {
 }
 
 // conn returns the connection to an address, for one call: done has to be called. Nothing is sent yet.
-func (c *Client) conn(ctx context.Context, address string) (*conn, error) {
+func (c *Client) conn(ctx context.Context, address, where string) (*conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -147,14 +147,17 @@ func (c *Client) conn(ctx context.Context, address string) (*conn, error) {
 		cn.calls++
 		return cn, nil
 	}
+	failed := func(err error) error {
+		return &callError{code: vtrpcpb.Code_FAILED_PRECONDITION, message: "connecting to " + where, cause: err}
+	}
 	secure, err := c.config.Secure()
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	// This does not block: gRPC connects in the background, and calls fail if that fails.
 	cc, err := grpcclient.DialContext(ctx, address, grpcclient.FailFast(true), secure, grpc.WithStatsHandler(trafficHandler{total: &c.traffic}))
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	cn := &conn{address: address, cc: cc, service: vdiffscanpb.NewVDiffScanClient(cc), calls: 1, greeting: make(chan struct{}, 1)}
 	c.conns[address] = cn

@@ -3,7 +3,6 @@
 package scanservice
 
 import (
-	"math/bits"
 	"time"
 
 	"vitess.io/vitess/go/vt/vterrors"
@@ -29,7 +28,7 @@ func invalid(format string, args ...any) error {
 	return vterrors.Errorf(vtrpcpb.Code_INVALID_ARGUMENT, format, args...)
 }
 
-// decodeTables returns the tables of a request, checked.
+// decodeTables returns the tables of a request.
 func decodeTables(in []*vdiffscanpb.Table) ([]*scan.Table, error) {
 	if len(in) > maxReads {
 		return nil, invalid("%d tables in a request, more than %d", len(in), maxReads)
@@ -37,11 +36,6 @@ func decodeTables(in []*vdiffscanpb.Table) ([]*scan.Table, error) {
 	out := make([]*scan.Table, len(in))
 	for i, p := range in {
 		out[i] = decodeTable(p)
-		if c, ok := any(out[i]).(interface{ Check() error }); ok {
-			if err := c.Check(); err != nil {
-				return nil, vterrors.Wrapf(err, "table %d of the request", i)
-			}
-		}
 	}
 	return out, nil
 }
@@ -106,7 +100,8 @@ func decodeRange(p *vdiffscanpb.Range, columns int) (r pkrange.Range, err error)
 	return r, err
 }
 
-// decodeDigestRequest returns the call of a request that may be garbage.
+// decodeDigestRequest returns the call of a request that may be garbage. It checks what this room relies on, and the
+// size of the answer; whether the call may be answered is for scan.Call.Check to say.
 func decodeDigestRequest(p *vdiffscanpb.DigestRequest) (*scan.Call, error) {
 	switch {
 	case len(p.GetReads()) == 0 || len(p.GetReads()) > maxReads:
@@ -147,19 +142,8 @@ func decodeDigestRead(p *vdiffscanpb.DigestRead, tables []*scan.Table) (r scan.D
 	if r.Range, err = decodeRange(p.GetRange(), len(table.Key)); err != nil {
 		return r, err
 	}
-	limited := r.Limit != 0 || r.MaxBytes != 0 || r.MaxTime != 0
-	switch {
-	case r.Limit < 0 || r.MaxBytes < 0 || r.MaxTime < 0:
-		return r, invalid("a negative limit")
-	case limited && len(table.Key) == 0:
-		return r, invalid("a limit without a key")
-	case r.Buckets < 0 || r.Buckets > maxBuckets || bits.OnesCount(uint(r.Buckets)) > 1:
-		return r, invalid("%d buckets: not a power of two up to %d", r.Buckets, maxBuckets)
-	}
-	for _, c := range r.BucketKey {
-		if c < 0 || c >= len(table.Columns) {
-			return r, invalid("bucket key: column %d of %d", c, len(table.Columns))
-		}
+	if r.Buckets < 0 || r.Buckets > maxBuckets {
+		return r, invalid("%d buckets, not 0 to %d", r.Buckets, maxBuckets)
 	}
 	return r, nil
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"vitess.io/vitess/go/vt/vterrors"
-
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 
 	vdiffscanpb "github.com/vttablet-ext/vttablet-ext/proto/vdiffscan"
@@ -50,11 +48,8 @@ func (c *Client) hello(ctx context.Context, cn *conn, where string) (uint32, err
 
 // connect returns a connection for one call, and the protocol version that was agreed on.
 func (r *remote) connect(ctx context.Context) (*conn, uint32, error) {
-	cn, err := r.client.conn(ctx, r.address)
+	cn, err := r.client.conn(ctx, r.address, r.where)
 	if err != nil {
-		if vterrors.Code(err) == vtrpcpb.Code_UNKNOWN {
-			err = &callError{code: vtrpcpb.Code_FAILED_PRECONDITION, message: "connecting to " + r.where, cause: err}
-		}
 		return nil, 0, err
 	}
 	protocol := r.client.agreed(cn)

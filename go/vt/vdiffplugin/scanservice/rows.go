@@ -4,6 +4,7 @@ package scanservice
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
@@ -17,9 +18,7 @@ var _ scan.RowReader = (*Service)(nil)
 // view on one tablet and wait for one on the other would wait for ever. Too many at a time is an error at once. For the
 // same reason the throttler is not asked before the read view is open, but while rows are read.
 func (s *Service) Rows(ctx context.Context, call *scan.RowsCall, start func(*scan.RowsStart) error, send func(*scan.RowsBatch) error, progress scan.Progress) error {
-	if progress == nil {
-		progress = func(int64, string) {}
-	}
+	told := &rowsProgress{f: progress}
 	return s.serve(ctx, "Rows", func(ctx context.Context, reader Reader) error {
 		if err := s.rows.acquire(ctx, func() {}); err != nil {
 			return err
@@ -31,18 +30,52 @@ func (s *Service) Rows(ctx context.Context, call *scan.RowsCall, start func(*sca
 		)
 		return reader.Rows(ctx, call, start, func(b *scan.RowsBatch) error {
 			if time.Since(checked) >= throttleInterval {
-				if err := s.config.Throttle.wait(ctx, func(reason string) { progress(rows, reason) }); err != nil {
+				err := s.config.Throttle.wait(ctx, func(reason string) { told.throttled(rows, reason) })
+				told.throttled(rows, "")
+				if err != nil {
 					return err
 				}
 				checked = time.Now()
-				progress(rows, "")
 			}
 			rows += int64(len(b.Rows))
 			metrics.rows.Add(int64(len(b.Rows)))
 			metrics.bytes.Add(sizeOf(b))
 			return send(b)
-		}, progress)
+		}, told.progress)
 	})
+}
+
+// rowsProgress is the progress of a call that the service holds up in the middle, while the reader goes on to report.
+type rowsProgress struct {
+	f scan.Progress // may be nil
+
+	mu     sync.Mutex
+	reason string
+}
+
+// progress is the reader's.
+func (p *rowsProgress) progress(rows int64, waiting string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if waiting == "" {
+		waiting = p.reason
+	}
+	if p.f != nil {
+		p.f(rows, waiting)
+	}
+}
+
+// throttled is the service's: why it holds the call up, or "" when it does not any more.
+func (p *rowsProgress) throttled(rows int64, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if reason == "" && p.reason == "" {
+		return
+	}
+	p.reason = reason
+	if p.f != nil {
+		p.f(rows, reason)
+	}
 }
 
 func sizeOf(b *scan.RowsBatch) (n int64) {

@@ -38,7 +38,8 @@ func encodeRowsCall(header *vdiffscanpb.Header, call *scan.RowsCall) (*vdiffscan
 	return p, nil
 }
 
-// decodeRowsRequest returns the call of a request that may be garbage.
+// decodeRowsRequest returns the call of a request that may be garbage. Whether it may be answered is for
+// scan.RowsCall.Check to say.
 func decodeRowsRequest(p *vdiffscanpb.RowsRequest) (*scan.RowsCall, error) {
 	switch {
 	case len(p.GetReads()) == 0 || len(p.GetReads()) > maxReads:

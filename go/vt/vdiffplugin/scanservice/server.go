@@ -51,6 +51,9 @@ func (g *grpcServer) Digest(req *vdiffscanpb.DigestRequest, stream grpc.ServerSt
 	if err != nil {
 		return err
 	}
+	if err := call.Check(); err != nil {
+		return err
+	}
 	ctx, beat := startHeartbeat(ctx, g.service.interval, func(p *vdiffscanpb.Progress) error {
 		return stream.Send(&vdiffscanpb.DigestResponse{Message: &vdiffscanpb.DigestResponse_Progress{Progress: p}})
 	})
@@ -73,6 +76,9 @@ func (g *grpcServer) Rows(req *vdiffscanpb.RowsRequest, stream grpc.ServerStream
 	}
 	call, err := decodeRowsRequest(req)
 	if err != nil {
+		return err
+	}
+	if err := call.Check(); err != nil {
 		return err
 	}
 	var mu sync.Mutex // a stream has one sender at a time
