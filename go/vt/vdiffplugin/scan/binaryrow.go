@@ -145,7 +145,9 @@ func (p *rowParser) parsePieces(from *packets, sink func([]byte)) error {
 	if row[0] != okPacket {
 		return fmt.Errorf("%w: a long packet that is no row", errProtocol)
 	}
-	p.kept = p.kept[:0]
+	if p.kept = p.kept[:0]; p.kept == nil {
+		p.kept = make([]byte, 0, 64) // a value of no bytes is not NULL
+	}
 	type span struct{ column, start, end int }
 	var spans []span
 	for i := range p.columns {

@@ -10,7 +10,9 @@ import (
 
 	"vitess.io/vitess/go/vt/sqlparser"
 	"vitess.io/vitess/go/vt/vterrors"
+	"vitess.io/vitess/go/vt/vtgate/vindexes"
 
+	topodatapb "vitess.io/vitess/go/vt/proto/topodata"
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/digest"
@@ -47,6 +49,17 @@ type compiled struct {
 	*Table
 	columns []string
 	where   string
+	// vindex and ranges are what Filter is made of.
+	vindex vindexes.Vindex
+	ranges *topodatapb.KeyRange
+}
+
+// filter returns the filter for rows of these columns, nil when the table has none.
+func (c *compiled) filter(columns []column) (*keyRangeFilter, error) {
+	if c.Filter == nil {
+		return nil, nil
+	}
+	return newKeyRangeFilter(c.Filter, c.vindex, c.ranges, columns)
 }
 
 var newParser = sync.OnceValues(func() (*sqlparser.Parser, error) {
@@ -84,7 +97,8 @@ func (t *Table) compile() (*compiled, error) {
 		if err := checkIndexes(f.Columns, len(t.Columns)); err != nil {
 			return nil, vterrors.Wrapf(err, "table %s: filter", t.Name)
 		}
-		if _, _, err := newVindex(f); err != nil {
+		var err error
+		if c.vindex, c.ranges, err = newVindex(f); err != nil {
 			return nil, vterrors.Wrapf(err, "table %s", t.Name)
 		}
 	}
@@ -201,14 +215,24 @@ func checkExpression(sql string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	expr, err := parser.ParseExpr(sql)
+	// ParseExpr takes the first expression of a text that goes on behind it. Here the text has to be all of a statement.
+	statement, err := parser.Parse("select " + sql + " from dual")
 	if err != nil {
 		return "", invalid("an expression cannot be parsed")
 	}
-	if err := sqlparser.Walk(harmless, expr); err != nil {
-		return "", err
+	selection, ok := statement.(*sqlparser.Select)
+	if !ok || selection.GetColumnCount() != 1 {
+		return "", invalid("an expression is more than one")
 	}
-	return sqlparser.String(expr), nil
+	aliased, ok := selection.SelectExprs.Exprs[0].(*sqlparser.AliasedExpr)
+	if !ok {
+		return "", invalid("an expression is not one")
+	}
+	printed := sqlparser.String(aliased.Expr)
+	if sqlparser.String(statement) != "select "+printed+" from dual" {
+		return "", invalid("an expression is more than one")
+	}
+	return printed, sqlparser.Walk(harmless, aliased.Expr)
 }
 
 // functions are those whose value depends on their arguments alone, or on the session's settings, and that do nothing else.

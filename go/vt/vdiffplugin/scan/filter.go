@@ -80,12 +80,8 @@ func newVindex(f *VindexFilter) (vindexes.Vindex, *topodatapb.KeyRange, error) {
 	return vindex, ranges[0], nil
 }
 
-// newKeyRangeFilter makes a filter for rows of these columns.
-func newKeyRangeFilter(f *VindexFilter, columns []column) (*keyRangeFilter, error) {
-	vindex, ranges, err := newVindex(f)
-	if err != nil {
-		return nil, err
-	}
+// newKeyRangeFilter makes a filter for rows of these columns. vindex and ranges are those that newVindex has made of f.
+func newKeyRangeFilter(f *VindexFilter, vindex vindexes.Vindex, ranges *topodatapb.KeyRange, columns []column) (*keyRangeFilter, error) {
 	k := &keyRangeFilter{
 		vindex: vindex, ranges: ranges, columns: f.Columns,
 		values: make([]sqltypes.Value, len(f.Columns)), ends: make([]int, len(f.Columns)),
@@ -99,6 +95,7 @@ func newKeyRangeFilter(f *VindexFilter, columns []column) (*keyRangeFilter, erro
 		k.hashing, _ = vindex.(vindexes.Hashing)
 	}
 	if _, ok := vindex.(*vindexes.Hash); ok && columns[f.Columns[0]].integer() {
+		var err error
 		if k.des, err = des.NewCipher(make([]byte, 8)); err != nil {
 			return nil, vterrors.Wrap(err, "filter")
 		}

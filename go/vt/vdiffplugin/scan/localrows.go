@@ -201,12 +201,9 @@ func (c *compiled) rowsSQL(s *session, r pkrange.Range) (string, error) {
 
 // rangeRows sends the rows of one statement. batch is the first one, which is sent even if it is empty when it has fields.
 func (c *compiled) rangeRows(s *session, columns []column, batch *RowsBatch, send func(*RowsBatch) error, count *atomic.Int64) error {
-	var filter *keyRangeFilter
-	if c.Filter != nil {
-		var err error
-		if filter, err = newKeyRangeFilter(c.Filter, columns); err != nil {
-			return err
-		}
+	filter, err := c.filter(columns)
+	if err != nil {
+		return err
 	}
 	rows := newTextRows(len(columns))
 	for {

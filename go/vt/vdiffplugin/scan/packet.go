@@ -33,6 +33,8 @@ type packets struct {
 	more     bool // this packet is a full one: the payload goes on in the next
 	size     int  // bytes of payload that the packets of the last begin had so far
 	reads    int  // how often r was read
+	// moving, when set, is called before payloads that were handed out lose their memory.
+	moving func()
 }
 
 // reset makes p read another connection. It keeps the buffer.
@@ -47,6 +49,9 @@ func (p *packets) reset(r io.Reader) {
 func (p *packets) fill(n int) error {
 	if p.end-p.pos >= n {
 		return nil
+	}
+	if p.moving != nil {
+		p.moving()
 	}
 	if len(p.buf)-p.pos < n {
 		p.end = copy(p.buf, p.buf[p.pos:p.end])

@@ -62,7 +62,7 @@ func TestPacketsCut(t *testing.T) {
 
 // Tests payloads around 16 MiB, where the wire splits them, written by the commands' writer and read back.
 func TestPacketsSplit(t *testing.T) {
-	for _, n := range []int{maxPacket - 1, maxPacket, maxPacket + 1, 2*maxPacket - 1, 2 * maxPacket, 2*maxPacket + 10} {
+	for _, n := range []int{maxPacket - 1, maxPacket, maxPacket + 1, 2 * maxPacket} {
 		command := make([]byte, packetHeader+n)
 		for i := range n {
 			command[packetHeader+i] = byte(i % 251)

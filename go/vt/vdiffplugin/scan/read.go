@@ -5,6 +5,7 @@ package scan
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +23,13 @@ type reader struct {
 	told   int64         // how many of this range were added to rows
 	parser rowParser
 	filter *keyRangeFilter
-	key    []int  // the columns of the key
-	last   []byte // of a walk: the raw values of the key of the last row, ends being where each ends
+	key    []int // the columns of the key
+	// Of a walk: the last row, while it is in memory, and once it is not, or was a long one, the raw values of its key.
+	// ends is where each of these ends in kept, -1 for NULL.
+	last   []byte
+	kept   []byte
 	ends   []int
+	err    error // in the last row
 	hasher *digest.Hasher
 	bucket []byte // scratch for the bytes that decide on the bucket
 	out    Digest
@@ -55,6 +60,7 @@ func (c *compiled) digest(s *session, req *DigestRequest, rows *atomic.Int64) (D
 	if err != nil {
 		return Digest{}, err
 	}
+	defer func() { s.in.moving = nil }()
 	err = r.read()
 	return r.out, err
 }
@@ -67,14 +73,15 @@ func newReader(c *compiled, s *session, req *DigestRequest, columns []column, ro
 	}
 	r.parser.want(true)
 	if req.walks() {
-		r.parser.want(true, r.key...)
+		r.parser.want(false, r.key...)
 		r.ends = make([]int, len(r.key))
+		s.in.moving = r.note
 	}
-	if c.Filter != nil {
-		var err error
-		if r.filter, err = newKeyRangeFilter(c.Filter, columns); err != nil {
-			return nil, err
-		}
+	var err error
+	if r.filter, err = c.filter(columns); err != nil {
+		return nil, err
+	}
+	if r.filter != nil {
 		r.parser.want(true, c.Filter.Columns...)
 	}
 	if req.Buckets > 0 {
@@ -145,7 +152,9 @@ func (r *reader) add(row []byte, long bool) error {
 		}
 	}
 	if r.ends != nil {
-		r.note()
+		if r.last = row; long {
+			r.keep()
+		}
 	}
 	if r.filter != nil {
 		pass, err := r.filter.pass(r.parser.columns, r.parser.values)
@@ -183,16 +192,27 @@ func (r *reader) bucketKey() digest.Hash {
 	return digest.Row(r.req.Seed, r.bucket)
 }
 
-// note keeps the key of a row of a walk: when the last one is known for it, its memory is used again.
+// note keeps the key of the last row, of which the memory is about to be used again. It is not done for every row since
+// only the last of all counts.
 func (r *reader) note() {
-	r.last = r.last[:0]
+	if r.last == nil {
+		return
+	}
+	if r.err = r.parser.parse(r.last, slices.Max(r.key)); r.err == nil {
+		r.keep()
+	}
+	r.last = nil
+}
+
+func (r *reader) keep() {
+	r.kept = r.kept[:0]
 	for n, i := range r.key {
 		if r.parser.values[i] == nil {
 			r.ends[n] = -1
 			continue
 		}
-		r.last = append(r.last, r.parser.values[i]...)
-		r.ends[n] = len(r.last)
+		r.kept = append(r.kept, r.parser.values[i]...)
+		r.ends[n] = len(r.kept)
 	}
 }
 
@@ -201,12 +221,15 @@ func (r *reader) end() error {
 	if !r.req.walks() || r.out.Read == 0 {
 		return nil
 	}
+	if r.note(); r.err != nil {
+		return r.err
+	}
 	r.out.Last = make(pkrange.Bound, 0, len(r.key))
 	start := 0
 	for n, i := range r.key {
 		var raw []byte
 		if r.ends[n] >= 0 {
-			raw, start = r.last[start:r.ends[n]:r.ends[n]], r.ends[n]
+			raw, start = r.kept[start:r.ends[n]:r.ends[n]], r.ends[n]
 		}
 		v, err := r.parser.columns[i].keyValue(raw)
 		if err != nil {
