@@ -28,8 +28,8 @@ type subject struct {
 	columns []column
 	// writes are the transactions of a writer.
 	writes []func(s *subject, r *rand.Rand) []string
-	// added is how many columns x1, x2, ... were added while the test runs.
-	added atomic.Int64
+	// added is how many columns x1, x2, ... were added while the test runs, indexed how many indexes.
+	added, indexed atomic.Int64
 }
 
 // column is a column and a maker of SQL expressions for its values.

@@ -16,7 +16,7 @@ import (
 )
 
 // writeEvery is the pause of a writer between two transactions.
-const writeEvery = 8 * time.Millisecond
+const writeEvery = 20 * time.Millisecond
 
 // write runs random transactions on the source until the context ends. Rows of the faults are not touched.
 func write(ctx context.Context, source *cluster.Tablet, subjects []*subject, r *rand.Rand) error {

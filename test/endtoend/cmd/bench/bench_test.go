@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,57 @@ func TestCheckVerdict(t *testing.T) {
 	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.ExtraRowsSource = 1 })
 	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.ExtraRowsTarget = 1 })
 	f(func(_ *workflow.Summary, t *workflow.TableSummary) { t.State = vdiff.StartedState })
+}
+
+// TestCheckVerdictOfChurn tests that rows which may be deleted may be missing, and no more.
+func TestCheckVerdictOfChurn(t *testing.T) {
+	s := scenario{name: "x", rows: 5, tables: []load.Table{{Name: "a"}}}
+	f := func(rows int64, ok bool) {
+		t.Helper()
+		summary := &workflow.Summary{State: vdiff.CompletedState, TableSummaryMap: map[string]workflow.TableSummary{
+			"a": {State: vdiff.CompletedState, RowsCompared: rows, MatchingRows: rows},
+		}}
+		require.Equal(t, ok, checkVerdict(summary, s, 2) == nil)
+	}
+	f(2, false)
+	f(3, true)
+	f(5, true)
+	f(6, false)
+}
+
+// TestTargets tests that each limit is compared with the right number, and how it is shown.
+func TestTargets(t *testing.T) {
+	r := &Result{Name: "x", Floor: 2}
+	r.Stock.Runs = []Measurement{{Seconds: 18}}
+	r.Plugin.Runs = []Measurement{{Seconds: 4, OverIdleMB: 70, Stopped: 1}, {Seconds: 4, OverIdleMB: 70, Stopped: 3}}
+	r.summarize(limits{ratio: 4.5, floors: 2, overIdleMB: 64, stopped: 2})
+	var got []string
+	for _, target := range r.Targets {
+		got = append(got, target.String())
+	}
+	require.Equal(t, []string{
+		"ratio 4.50 (>= 4.5): ok",
+		"time/floor 2.00 (<= 2.0): ok",
+		"MB over idle 70.00 (<= 64): below",
+		"s stopped 3.00 (<= 2.0): below",
+	}, got)
+	r.summarize(limits{})
+	require.Empty(t, r.Targets)
+}
+
+// TestTable tests that every line of the table for people has the columns of its header.
+func TestTable(t *testing.T) {
+	r := &Result{Name: "big", Floor: 2}
+	r.Stock.Runs = []Measurement{{Seconds: 18, GRPCBytes: 5_000_000, Stops: 3}}
+	r.Plugin.Runs = []Measurement{{Seconds: 4, ChangesPerSecond: 499}}
+	r.summarize(limits{ratio: 5})
+	lines := strings.Split(strings.TrimSpace((&Results{Scenarios: []*Result{r}}).table()), "\n")
+	require.Len(t, lines, 4)
+	require.Contains(t, lines[0], "gRPC MB")
+	require.Contains(t, lines[1], "big   stock  18.00")
+	require.Contains(t, lines[1], "5.000")
+	require.Contains(t, lines[2], "ratio 4.50 (>= 5.0): below")
+	require.Contains(t, lines[3], "floor   2.00")
 }
 
 // TestConfig tests that scenarios, runs and rows come from the environment, and that a slip in them is an error.
