@@ -19,7 +19,7 @@ func (m *Machine) check() {
 		assert(task.id == id && !task.segment.table.gone, task.segment.table, "a task is lost")
 		tasks[task.segment]++
 	}
-	seen := 0
+	seen, splitOff := 0, 0
 	for _, t := range m.tables {
 		var count [states]int
 		pending, lanes := 0, 0
@@ -43,6 +43,9 @@ func (m *Machine) check() {
 			}
 			if s.state == open || s.state == walking {
 				lanes++
+				if s.limit > 0 {
+					splitOff++
+				}
 				assert(slices.Contains(t.lanes, s), t, "a lane is lost")
 			}
 			if s.state == done {
@@ -60,6 +63,9 @@ func (m *Machine) check() {
 		}
 		assert(slices.Contains(m.order, t) == (t.unfinished() > 0), t, "its place in the order is wrong")
 		assert(t.size >= m.config.MinRows && t.size <= m.config.MaxRows, t, "a walk's size is out of bounds")
+	}
+	if splitOff != m.splitOff {
+		panic("lanes that were split off are miscounted")
 	}
 	if seen != len(m.tasks) {
 		panic("there are tasks of segments that are in no table")

@@ -62,12 +62,12 @@ func (m *Machine) Compared(id int64, o Outcome, now time.Duration) {
 		return
 	}
 	if o.Equal {
-		m.resize(t, task, s, true)
+		m.resize(task, o, true)
 		m.verified(s)
 		return
 	}
 	if !o.SamePosition {
-		m.resize(t, task, s, false)
+		m.resize(task, o, false)
 	}
 	s.tries++
 	most := max(o.TargetRows, o.SourceRows)
@@ -169,16 +169,20 @@ func (m *Machine) leave(s *segment) {
 	m.retire(t)
 }
 
-// resize adapts the rows of a table's walks to how one of them went. Only a walk of the present size counts: of several that
-// were begun at one size, one changes it.
-func (m *Machine) resize(t *table, task *task, s *segment, equal bool) {
-	if task.limit == 0 || task.limit != t.size || s.limit > 0 {
+// resize adapts the rows of a table's walks to how one of them went: to whether it was equal at first sight, and to the time of the
+// slower side. A source that scans the rows of many targets takes many times as long as the target, and the longer a
+// comparison takes the more changes meanwhile. Only a walk of the present size counts: of several that were begun at one
+// size, one changes it.
+func (m *Machine) resize(task *task, o Outcome, equal bool) {
+	t := task.segment.table
+	if task.limit == 0 || task.limit != t.size || task.segment.limit > 0 {
 		return
 	}
+	took := max(task.took, o.Took)
 	switch {
-	case !equal:
+	case !equal || took > 2*m.config.TaskTime:
 		t.size = max(t.size/2, m.config.MinRows)
-	case task.full && task.took <= m.config.TaskTime/2:
+	case task.full && took <= m.config.TaskTime/2:
 		t.size = min(t.size*2, m.config.MaxRows)
 	}
 }

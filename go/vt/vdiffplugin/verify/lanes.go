@@ -13,6 +13,9 @@ import (
 func (m *Machine) cutLanes(now time.Duration) {
 	lanes := 0
 	for _, t := range m.order {
+		if lanes >= m.config.Workers {
+			return
+		}
 		if m.tiny(t) || m.blocked(t) {
 			continue
 		}

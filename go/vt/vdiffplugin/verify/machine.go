@@ -15,7 +15,9 @@ type Machine struct {
 	config Config
 	tables map[TableID]*table
 	// order has the tables that are not finished, the largest first.
-	order    []*table
+	order []*table
+	// splitOff is the number of lanes, of all tables, that were split off.
+	splitOff int
 	waiting  queue
 	tasks    map[int64]*task
 	lastTask int64
@@ -43,7 +45,7 @@ func (m *Machine) Add(t Table) error {
 		return errors.New("verify: a checkpoint has several ranges of a table that has no order")
 	}
 	m.lastSeq++
-	n := &table{Table: t, seq: m.lastSeq, size: m.config.FirstRows}
+	n := &table{Table: t, seq: m.lastSeq, size: m.config.FirstRows, splitOff: &m.splitOff}
 	n.Segments = nil
 	if t.Buckets > 0 {
 		n.buckets = newBuckets(t.Buckets)
@@ -115,6 +117,11 @@ func (m *Machine) Remove(id TableID) {
 	t := m.tables[id]
 	if t == nil {
 		return
+	}
+	for _, s := range t.lanes {
+		if s.limit > 0 {
+			m.splitOff--
+		}
 	}
 	t.gone = true
 	m.forget(t)

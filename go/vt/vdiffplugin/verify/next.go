@@ -82,6 +82,9 @@ func (m *Machine) lane(now time.Duration) (best *segment) {
 				best = s
 			}
 		}
+		if best != nil && m.splitOff == 0 {
+			return best
+		}
 	}
 	return best
 }

@@ -111,6 +111,7 @@ func (s *script) run(out *strings.Builder, fields []string) {
 	if err == nil {
 		id = s.tables[task]
 	}
+	took, _ := time.ParseDuration(options["took"])
 	switch command {
 	case "add":
 		table := Table{ID: id, Rows: number("rows"), Buckets: int(number("buckets"))}
@@ -127,10 +128,9 @@ func (s *script) run(out *strings.Builder, fields []string) {
 			return
 		}
 	case "walked":
-		took, _ := time.ParseDuration(options["took"])
 		s.m.Walked(task, bound(options["upto"]), number("rows"), 0, took)
 	case "equal":
-		s.m.Compared(task, Outcome{Equal: true, TargetRows: number("rows"), SourceRows: number("rows")}, s.now)
+		s.m.Compared(task, Outcome{Equal: true, TargetRows: number("rows"), SourceRows: number("rows"), Took: took}, s.now)
 	case "unequal":
 		s.m.Compared(task, Outcome{
 			TargetRows: number("rows"), SourceRows: number("source"), SamePosition: options["same"] != "", SourceUpTo: bound(options["upto"]),

@@ -61,8 +61,9 @@ type table struct {
 	first   *segment
 	count   [states]int
 	pending int
-	// lanes are the segments that are open or walking.
-	lanes []*segment
+	// lanes are the segments that are open or walking. Those that were split off are counted for all tables together.
+	lanes    []*segment
+	splitOff *int
 	// size is the rows of the next walk.
 	size int64
 	// walked is the rows of all segments that are no lanes: what an estimate of the rest leaves out.
@@ -113,6 +114,9 @@ func (t *table) enter(s *segment) {
 	t.count[s.state]++
 	if s.state == open || s.state == walking {
 		t.lanes = append(t.lanes, s)
+		if s.limit > 0 {
+			*t.splitOff++
+		}
 	}
 	pending := s.state == waiting || (s.state == comparing && s.pending)
 	if pending {
@@ -129,6 +133,9 @@ func (t *table) exit(s *segment) {
 	}
 	if s.state != open && s.state != walking {
 		return
+	}
+	if s.limit > 0 {
+		*t.splitOff--
 	}
 	for i, lane := range t.lanes {
 		if lane == s {

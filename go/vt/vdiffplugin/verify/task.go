@@ -66,6 +66,8 @@ type Outcome struct {
 	// target. Without them no bucket of an unequal table is.
 	EqualBuckets []bool
 	BucketRows   []int64
+	// Took is how long the slowest source read, without its wait for the position.
+	Took time.Duration
 }
 
 // task is a task in flight.
