@@ -311,12 +311,13 @@ func TestSlowIsNotDead(t *testing.T) {
 	reader, _, release := blocking()
 	s := newService(t, reader, Config{}, nil)
 	tablet := serve(t, s.Register)
-	client := newTestClient(t, ClientConfig{Silence: 300 * time.Millisecond})
+	client := newTestClient(t, ClientConfig{})
 	r, err := client.Reader(testContext(t), "uuid", tablet, false)
 	require.NoError(t, err)
+	hearNothingFor(client, 2*time.Second)
 	began := time.Now()
 	_, err = r.Digest(testContext(t), testCall(), func(int64, string) {
-		if time.Since(began) > time.Second && release != nil {
+		if time.Since(began) > 2500*time.Millisecond && release != nil {
 			close(release)
 			release = nil
 		}
@@ -360,8 +361,10 @@ func TestDeadServer(t *testing.T) {
 			digest: func() error { <-release; return errors.New("too late") },
 		}
 		tablet := serve(t, server.register)
-		r, err := newTestClient(t, ClientConfig{Silence: silence}).Reader(testContext(t), "uuid", tablet, false)
+		client := newTestClient(t, ClientConfig{})
+		r, err := client.Reader(testContext(t), "uuid", tablet, false)
 		require.NoError(t, err)
+		hearNothingFor(client, silence)
 		_, err = r.Digest(testContext(t), testCall(), nil)
 		unavailable(t, err)
 		require.EqualError(t, err, "Digest of tablet zone1-0000000100 through the scan service: nothing was heard for 100ms")

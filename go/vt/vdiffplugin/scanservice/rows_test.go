@@ -42,7 +42,7 @@ func testFields(n int) []*querypb.Field {
 
 // testBatches are batches with NULLs, empty values, no rows, and a row that is larger than a message of gRPC may be.
 func testBatches() []*scan.RowsBatch {
-	huge := bytes.Repeat([]byte("0123456789abcdef"), 20<<20/16)
+	huge := bytes.Repeat([]byte("0123456789abcdef"), 17<<20/16)
 	return []*scan.RowsBatch{
 		{Read: 0, Range: 0, Fields: testFields(2)},
 		{Read: 0, Range: 0, Rows: []*querypb.Row{
@@ -139,10 +139,12 @@ func TestRowsCallbacks(t *testing.T) {
 	}}
 	s := newService(t, reader, Config{}, nil)
 	tablet := serve(t, s.Register)
-	r, err := newTestClient(t, ClientConfig{Silence: 100 * time.Millisecond}).Reader(testContext(t), "uuid", tablet, false)
+	client := newTestClient(t, ClientConfig{})
+	r, err := client.Reader(testContext(t), "uuid", tablet, false)
 	require.NoError(t, err)
+	hearNothingFor(client, 2*time.Second)
 	n := 0
-	slow := time.NewTimer(300 * time.Millisecond)
+	slow := time.NewTimer(2500 * time.Millisecond)
 	err = r.Rows(testContext(t), rowsCall(), func(*scan.RowsStart) error { return nil }, func(*scan.RowsBatch) error {
 		if n++; n == 1 {
 			<-slow.C
