@@ -94,9 +94,9 @@ func New(c Config) *Service {
 	return s
 }
 
-// MaxReads is how many connections to MySQL a reader may be asked to use at a time: a call of Rows takes two while it
-// locks. A reader with fewer would make calls wait that hold read views elsewhere.
-func (s *Service) MaxReads() int { return s.config.MaxConcurrent + 2*s.config.MaxRows }
+// MaxReads is how many calls a reader may be asked to work on at a time. A reader that lets fewer in would make calls
+// wait that hold read views elsewhere.
+func (s *Service) MaxReads() int { return s.config.MaxConcurrent + s.config.MaxRows }
 
 // Bind gives the service its reader, which needs a database configuration that is complete only while the tablet
 // starts, and after the gRPC server may have been set up.
