@@ -91,8 +91,10 @@ func Build(in Input) (*Table, error) {
 		t.SourceKey, t.TargetKey = k.sourceKey, k.targetKey
 	}
 	for _, c := range b.cols {
+		c.SourceName = c.source
 		t.Columns = append(t.Columns, c.Column)
 	}
+	t.Digest, t.NotDigestible = b.digest(k)
 	return t, nil
 }
 

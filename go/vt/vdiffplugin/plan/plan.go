@@ -56,6 +56,10 @@ type Table struct {
 	// last row is gone: it stays on the target with counts and sums of zero.
 	Aggregated bool
 
+	// Digest says how the rows are compared by digests; it is nil where they cannot be, and NotDigestible says why.
+	Digest        *Digest
+	NotDigestible string
+
 	// Reference is true when every source shard holds a copy of the whole table, so that equal rows
 	// of several source shards count once.
 	Reference bool
@@ -68,6 +72,8 @@ type Column struct {
 	Name       string
 	SourceExpr string
 	TargetExpr string
+	// SourceName is the column of the source whose values these are, one for one; "" when there is none.
+	SourceName string
 	Source     ColumnType
 	Target     ColumnType
 	// Order is how two values of a key column compare. OrderNone: not known to be MySQL's order.

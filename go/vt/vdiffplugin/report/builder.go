@@ -50,6 +50,7 @@ func NewBuilder(t *plan.Table, prior *Report, options Options) *Builder {
 		b.report.MismatchedRowsDiffs = slices.Clone(prior.MismatchedRowsDiffs)
 		b.report.ExtraRowsSourceDiffs = slices.Clone(prior.ExtraRowsSourceDiffs)
 		b.report.ExtraRowsTargetDiffs = slices.Clone(prior.ExtraRowsTargetDiffs)
+		b.report.Checkpoint = nil // it is the one of a moment before
 	}
 	b.report.TableName = t.Name
 
@@ -138,6 +139,16 @@ func (b *Builder) Report() *Report {
 	snapshot.ExtraRowsSourceDiffs = slices.Clip(snapshot.ExtraRowsSourceDiffs)
 	snapshot.ExtraRowsTargetDiffs = slices.Clip(snapshot.ExtraRowsTargetDiffs)
 	return &snapshot
+}
+
+// MarshalCheckpoint returns the JSON of the report with matching more rows and a checkpoint, within the options' MaxBytes.
+// The report itself is not changed.
+func (b *Builder) MarshalCheckpoint(matching int64, checkpoint []byte) ([]byte, error) {
+	r := b.report
+	r.ProcessedRows += matching
+	r.MatchingRows += matching
+	r.Checkpoint = checkpoint
+	return r.Marshal(b.options.maxBytes())
 }
 
 // Marshal returns the JSON of the report as it is now, within the options' MaxBytes.
