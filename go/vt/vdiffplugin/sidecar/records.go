@@ -54,6 +54,12 @@ type Progress struct {
 	State vdiff.VDiffState
 }
 
+// TableProgress is the Progress of one table.
+type TableProgress struct {
+	Table string
+	*Progress
+}
+
 // Stream is one row of _vt.vreplication.
 type Stream struct {
 	ID       int32
@@ -95,6 +101,10 @@ type TableStore interface {
 	Tables(ctx context.Context, vdiffID int64) ([]*Table, error)
 	// SaveProgress writes p in one statement.
 	SaveProgress(ctx context.Context, vdiffID int64, table string, p *Progress) error
+	// SaveProgressOf writes the progress of several tables in one transaction, a statement for each.
+	SaveProgressOf(ctx context.Context, vdiffID int64, tables []TableProgress) error
+	// StartTables makes tables started and changes nothing else.
+	StartTables(ctx context.Context, vdiffID int64, tables []string) error
 	// SetTableState changes the state of one table and nothing else.
 	SetTableState(ctx context.Context, vdiffID int64, table string, state vdiff.VDiffState) error
 	// Log adds a line to _vt.vdiff_log. The message is cut when it is too long for the column.

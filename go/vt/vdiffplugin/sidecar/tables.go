@@ -145,29 +145,6 @@ func (db *DB) Tables(ctx context.Context, vdiffID int64) ([]*Table, error) {
 	return tables, nil
 }
 
-// SaveProgress is part of TableStore.
-func (db *DB) SaveProgress(ctx context.Context, vdiffID int64, table string, p *Progress) error {
-	if len(p.LastPK) > maxLastPK {
-		return fmt.Errorf("save the progress of table %s: the key has %d bytes, of which %d can be stored", table, len(p.LastPK), maxLastPK)
-	}
-	statement := `update %#s.vdiff_table as t join %#s.vdiff as v on v.id = t.vdiff_id
-		set t.rows_compared = %a, t.lastpk = %a, t.report = %a, t.mismatch = %a`
-	values := []any{p.RowsCompared, nullable(p.LastPK), nullable(p.Report), p.Mismatch}
-	if p.State != "" {
-		statement += ", t.state = %a"
-		values = append(values, string(p.State))
-	}
-	statement += " where t.vdiff_id = %a and t.table_name = %a and v.db_name = %a"
-	values = append(values, vdiffID, table, db.dbName)
-	return db.do(ctx, "save the progress of table "+table, func(w *work) error {
-		qr, err := w.exec(statement, values...)
-		if err != nil || qr.RowsAffected > 0 {
-			return err
-		}
-		return w.expectTable(vdiffID, table)
-	})
-}
-
 // SetTableState is part of TableStore.
 func (db *DB) SetTableState(ctx context.Context, vdiffID int64, table string, state vdiff.VDiffState) error {
 	return db.do(ctx, "set the state of table "+table, func(w *work) error {
@@ -178,6 +155,21 @@ func (db *DB) SetTableState(ctx context.Context, vdiffID int64, table string, st
 		}
 		return w.expectTable(vdiffID, table)
 	})
+}
+
+// StartTables is part of TableStore.
+func (db *DB) StartTables(ctx context.Context, vdiffID int64, tables []string) error {
+	for batch := range slices.Chunk(tables, tablesPerStatement) {
+		err := db.do(ctx, "start the tables of a vdiff", func(w *work) error {
+			_, err := w.exec(`update %#s.vdiff_table as t join %#s.vdiff as v on v.id = t.vdiff_id set t.state = %a
+				where t.vdiff_id = %a and t.table_name in %a and v.db_name = %a`, string(vdiff.StartedState), vdiffID, batch, db.dbName)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errNoTable says that a table has no record.
