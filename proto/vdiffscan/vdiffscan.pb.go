@@ -994,6 +994,7 @@ type DigestRead struct {
 	Buckets   int32  `protobuf:"varint,7,opt,name=buckets,proto3" json:"buckets,omitempty"`
 	// Empty: all columns.
 	BucketKey     []int32 `protobuf:"varint,8,rep,packed,name=bucket_key,json=bucketKey,proto3" json:"bucket_key,omitempty"`
+	MaxRows       int64   `protobuf:"varint,9,opt,name=max_rows,json=maxRows,proto3" json:"max_rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1082,6 +1083,13 @@ func (x *DigestRead) GetBucketKey() []int32 {
 		return x.BucketKey
 	}
 	return nil
+}
+
+func (x *DigestRead) GetMaxRows() int64 {
+	if x != nil {
+		return x.MaxRows
+	}
+	return 0
 }
 
 type DigestResponse struct {
@@ -1245,6 +1253,7 @@ type Digest struct {
 	Form          uint64                 `protobuf:"fixed64,5,opt,name=form,proto3" json:"form,omitempty"`
 	Read          int64                  `protobuf:"varint,6,opt,name=read,proto3" json:"read,omitempty"`
 	Bytes         int64                  `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Last          *Bound                 `protobuf:"bytes,8,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1326,6 +1335,13 @@ func (x *Digest) GetBytes() int64 {
 		return x.Bytes
 	}
 	return 0
+}
+
+func (x *Digest) GetLast() *Bound {
+	if x != nil {
+		return x.Last
+	}
+	return nil
 }
 
 type RowsRequest struct {
@@ -1775,7 +1791,7 @@ const file_proto_vdiffscan_proto_rawDesc = "" +
 	"\bwait_for\x18\x03 \x01(\tR\awaitFor\x12&\n" +
 	"\x0fwait_timeout_ns\x18\x04 \x01(\x03R\rwaitTimeoutNs\x127\n" +
 	"\x06tables\x18\x05 \x03(\v2\x1f.vttabletext.vdiffscan.v1.TableR\x06tables\x12:\n" +
-	"\x05reads\x18\x06 \x03(\v2$.vttabletext.vdiffscan.v1.DigestReadR\x05reads\"\xf9\x01\n" +
+	"\x05reads\x18\x06 \x03(\v2$.vttabletext.vdiffscan.v1.DigestReadR\x05reads\"\x94\x02\n" +
 	"\n" +
 	"DigestRead\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x125\n" +
@@ -1786,7 +1802,8 @@ const file_proto_vdiffscan_proto_rawDesc = "" +
 	"\x04seed\x18\x06 \x01(\x06R\x04seed\x12\x18\n" +
 	"\abuckets\x18\a \x01(\x05R\abuckets\x12\x1d\n" +
 	"\n" +
-	"bucket_key\x18\b \x03(\x05R\tbucketKey\"\x9f\x01\n" +
+	"bucket_key\x18\b \x03(\x05R\tbucketKey\x12\x19\n" +
+	"\bmax_rows\x18\t \x01(\x03R\amaxRows\"\x9f\x01\n" +
 	"\x0eDigestResponse\x12@\n" +
 	"\bprogress\x18\x01 \x01(\v2\".vttabletext.vdiffscan.v1.ProgressH\x00R\bprogress\x12@\n" +
 	"\x06answer\x18\x02 \x01(\v2&.vttabletext.vdiffscan.v1.DigestAnswerH\x00R\x06answerB\t\n" +
@@ -1799,7 +1816,7 @@ const file_proto_vdiffscan_proto_rawDesc = "" +
 	"readViewNs\x1a<\n" +
 	"\x0ePositionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb0\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe5\x01\n" +
 	"\x06Digest\x12\x12\n" +
 	"\x04rows\x18\x01 \x03(\x04R\x04rows\x12\x0e\n" +
 	"\x02hi\x18\x02 \x03(\x06R\x02hi\x12\x0e\n" +
@@ -1807,7 +1824,8 @@ const file_proto_vdiffscan_proto_rawDesc = "" +
 	"\x05up_to\x18\x04 \x01(\v2\x1f.vttabletext.vdiffscan.v1.BoundR\x04upTo\x12\x12\n" +
 	"\x04form\x18\x05 \x01(\x06R\x04form\x12\x12\n" +
 	"\x04read\x18\x06 \x01(\x03R\x04read\x12\x14\n" +
-	"\x05bytes\x18\a \x01(\x03R\x05bytes\"\x8a\x02\n" +
+	"\x05bytes\x18\a \x01(\x03R\x05bytes\x123\n" +
+	"\x04last\x18\b \x01(\v2\x1f.vttabletext.vdiffscan.v1.BoundR\x04last\"\x8a\x02\n" +
 	"\vRowsRequest\x128\n" +
 	"\x06header\x18\x01 \x01(\v2 .vttabletext.vdiffscan.v1.HeaderR\x06header\x12\x12\n" +
 	"\x04lock\x18\x02 \x01(\bR\x04lock\x12 \n" +
@@ -1909,25 +1927,26 @@ var file_proto_vdiffscan_proto_depIdxs = []int32{
 	24, // 17: vttabletext.vdiffscan.v1.DigestAnswer.positions:type_name -> vttabletext.vdiffscan.v1.DigestAnswer.PositionsEntry
 	17, // 18: vttabletext.vdiffscan.v1.DigestAnswer.digests:type_name -> vttabletext.vdiffscan.v1.Digest
 	10, // 19: vttabletext.vdiffscan.v1.Digest.up_to:type_name -> vttabletext.vdiffscan.v1.Bound
-	4,  // 20: vttabletext.vdiffscan.v1.RowsRequest.header:type_name -> vttabletext.vdiffscan.v1.Header
-	6,  // 21: vttabletext.vdiffscan.v1.RowsRequest.tables:type_name -> vttabletext.vdiffscan.v1.Table
-	19, // 22: vttabletext.vdiffscan.v1.RowsRequest.reads:type_name -> vttabletext.vdiffscan.v1.RowsRead
-	11, // 23: vttabletext.vdiffscan.v1.RowsRead.ranges:type_name -> vttabletext.vdiffscan.v1.Range
-	12, // 24: vttabletext.vdiffscan.v1.RowsResponse.progress:type_name -> vttabletext.vdiffscan.v1.Progress
-	21, // 25: vttabletext.vdiffscan.v1.RowsResponse.start:type_name -> vttabletext.vdiffscan.v1.RowsStart
-	22, // 26: vttabletext.vdiffscan.v1.RowsResponse.batch:type_name -> vttabletext.vdiffscan.v1.RowsBatch
-	25, // 27: vttabletext.vdiffscan.v1.RowsStart.positions:type_name -> vttabletext.vdiffscan.v1.RowsStart.PositionsEntry
-	2,  // 28: vttabletext.vdiffscan.v1.VDiffScan.Hello:input_type -> vttabletext.vdiffscan.v1.HelloRequest
-	13, // 29: vttabletext.vdiffscan.v1.VDiffScan.Digest:input_type -> vttabletext.vdiffscan.v1.DigestRequest
-	18, // 30: vttabletext.vdiffscan.v1.VDiffScan.Rows:input_type -> vttabletext.vdiffscan.v1.RowsRequest
-	3,  // 31: vttabletext.vdiffscan.v1.VDiffScan.Hello:output_type -> vttabletext.vdiffscan.v1.HelloResponse
-	15, // 32: vttabletext.vdiffscan.v1.VDiffScan.Digest:output_type -> vttabletext.vdiffscan.v1.DigestResponse
-	20, // 33: vttabletext.vdiffscan.v1.VDiffScan.Rows:output_type -> vttabletext.vdiffscan.v1.RowsResponse
-	31, // [31:34] is the sub-list for method output_type
-	28, // [28:31] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	10, // 20: vttabletext.vdiffscan.v1.Digest.last:type_name -> vttabletext.vdiffscan.v1.Bound
+	4,  // 21: vttabletext.vdiffscan.v1.RowsRequest.header:type_name -> vttabletext.vdiffscan.v1.Header
+	6,  // 22: vttabletext.vdiffscan.v1.RowsRequest.tables:type_name -> vttabletext.vdiffscan.v1.Table
+	19, // 23: vttabletext.vdiffscan.v1.RowsRequest.reads:type_name -> vttabletext.vdiffscan.v1.RowsRead
+	11, // 24: vttabletext.vdiffscan.v1.RowsRead.ranges:type_name -> vttabletext.vdiffscan.v1.Range
+	12, // 25: vttabletext.vdiffscan.v1.RowsResponse.progress:type_name -> vttabletext.vdiffscan.v1.Progress
+	21, // 26: vttabletext.vdiffscan.v1.RowsResponse.start:type_name -> vttabletext.vdiffscan.v1.RowsStart
+	22, // 27: vttabletext.vdiffscan.v1.RowsResponse.batch:type_name -> vttabletext.vdiffscan.v1.RowsBatch
+	25, // 28: vttabletext.vdiffscan.v1.RowsStart.positions:type_name -> vttabletext.vdiffscan.v1.RowsStart.PositionsEntry
+	2,  // 29: vttabletext.vdiffscan.v1.VDiffScan.Hello:input_type -> vttabletext.vdiffscan.v1.HelloRequest
+	13, // 30: vttabletext.vdiffscan.v1.VDiffScan.Digest:input_type -> vttabletext.vdiffscan.v1.DigestRequest
+	18, // 31: vttabletext.vdiffscan.v1.VDiffScan.Rows:input_type -> vttabletext.vdiffscan.v1.RowsRequest
+	3,  // 32: vttabletext.vdiffscan.v1.VDiffScan.Hello:output_type -> vttabletext.vdiffscan.v1.HelloResponse
+	15, // 33: vttabletext.vdiffscan.v1.VDiffScan.Digest:output_type -> vttabletext.vdiffscan.v1.DigestResponse
+	20, // 34: vttabletext.vdiffscan.v1.VDiffScan.Rows:output_type -> vttabletext.vdiffscan.v1.RowsResponse
+	32, // [32:35] is the sub-list for method output_type
+	29, // [29:32] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_proto_vdiffscan_proto_init() }

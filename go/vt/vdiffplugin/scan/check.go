@@ -176,7 +176,7 @@ func (r *DigestRequest) Check() error {
 func (r *DigestRequest) check() error {
 	name := r.Table.Name
 	switch {
-	case r.Limit < 0 || r.MaxBytes < 0 || r.MaxTime < 0:
+	case r.Limit < 0 || r.MaxBytes < 0 || r.MaxTime < 0 || r.MaxRows < 0:
 		return invalid("table %s: a negative limit", name)
 	case r.walks() && len(r.Table.Key) == 0:
 		return invalid("table %s: a limit needs a key", name)
@@ -204,7 +204,9 @@ func (m compiler) compile(t *Table) (*compiled, error) {
 }
 
 // walks says whether the read may end before the range does.
-func (r *DigestRequest) walks() bool { return r.Limit > 0 || r.MaxBytes > 0 || r.MaxTime > 0 }
+func (r *DigestRequest) walks() bool {
+	return r.Limit > 0 || r.MaxBytes > 0 || r.MaxTime > 0 || r.MaxRows > 0
+}
 
 // checkExpression parses an expression, checks that it is harmless, and returns it as the parser prints it.
 func checkExpression(sql string) (string, error) {

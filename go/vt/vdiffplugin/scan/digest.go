@@ -56,6 +56,8 @@ type DigestRequest struct {
 	Limit    int64
 	MaxBytes int64
 	MaxTime  time.Duration
+	// MaxRows, when it is not 0, ends the read when it has found that many rows that pass the Filter. It needs a Key.
+	MaxRows int64
 	// Seed of the hash: one for each vdiff.
 	Seed uint64
 	// Buckets, when it is not 0, asks for that many digests (a power of two). A row is in the bucket that the
@@ -68,10 +70,10 @@ type DigestRequest struct {
 type Digest struct {
 	// Sums has one digest, or one for each bucket.
 	Sums []digest.Sum
-	// UpTo is where a read with a Limit ended: the key of its last row. It is empty when there are no
+	// UpTo is where a read with a limit of any kind ended: the key of its last row. It is empty when there are no
 	// more rows in the Range.
 	UpTo pkrange.Bound
-	// Last is the key of the last row of a read with a Limit, empty when it had none.
+	// Last is the key of the last row of a read with a limit of any kind, empty when it had none.
 	Last pkrange.Bound
 	// Form tells the wire types of the columns. Digests of unlike forms must not be compared, even if they are
 	// equal: the same bytes may mean different values.

@@ -19,6 +19,7 @@ import (
 type reader struct {
 	req    *DigestRequest
 	s      *session
+	passed int64         // rows that the filter let pass
 	rows   *atomic.Int64 // rows read so far, of this range and those before it
 	told   int64         // how many of this range were added to rows
 	parser rowParser
@@ -112,7 +113,7 @@ func (r *reader) read() error {
 			r.report()
 			late = r.req.MaxTime > 0 && time.Since(started) >= r.req.MaxTime
 		}
-		full := r.req.Limit > 0 && r.out.Read == r.req.Limit
+		full := r.req.Limit > 0 && r.out.Read == r.req.Limit || r.req.MaxRows > 0 && r.passed == r.req.MaxRows
 		if !full && !late && (r.req.MaxBytes == 0 || r.out.Bytes < r.req.MaxBytes) {
 			continue
 		}
@@ -162,6 +163,7 @@ func (r *reader) add(row []byte, long bool) error {
 			return err
 		}
 	}
+	r.passed++
 	if !long {
 		h = digest.Row(r.req.Seed, row)
 	}

@@ -4,11 +4,13 @@ package scan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"vitess.io/vitess/go/constants/sidecar"
 	"vitess.io/vitess/go/mysql/replication"
 	"vitess.io/vitess/go/sqltypes"
+	"vitess.io/vitess/go/vt/binlog/binlogplayer"
 	"vitess.io/vitess/go/vt/proto/binlogdata"
 	"vitess.io/vitess/go/vt/vterrors"
 
@@ -24,10 +26,16 @@ func (s *session) endSnapshot() error {
 	return vterrors.Wrap(s.exec("commit"), "close a read view")
 }
 
+// applyingStates are those of a stream whose position says which rows are there. One that a person has stopped stands still: its
+// rows are those of its position all the same.
+var applyingStates = []string{
+	binlogdata.VReplicationWorkflowState_Running.String(), binlogdata.VReplicationWorkflowState_Stopped.String(), binlogdata.VReplicationWorkflowState_Lagging.String(),
+}
+
 // positions reads, in the session's read view, how far streams have come. vplayer writes a stream's position in the
-// transaction that writes the rows: in one view both belong together. When running says so, a stream that is not Running, or
-// that has tables still to copy, is an error with code FAILED_PRECONDITION.
-func (s *session) positions(db string, streams []int32, running bool) (map[int32]string, error) {
+// transaction that writes the rows: in one view both belong together. When applying says so, a stream that neither applies
+// changes nor has been stopped while it did, or that has tables still to copy, is an error with code FAILED_PRECONDITION.
+func (s *session) positions(db string, streams []int32, applying bool) (map[int32]string, error) {
 	name := sidecar.GetIdentifier()
 	failed := func(format string, args ...any) (map[int32]string, error) {
 		return nil, vterrors.Errorf(vtrpcpb.Code_FAILED_PRECONDITION, format, args...)
@@ -44,17 +52,21 @@ func (s *session) positions(db string, streams []int32, running bool) (map[int32
 			return nil, vterrors.Wrap(err, "read the positions of streams")
 		}
 		state := row[2].ToString()
-		if running && state != binlogdata.VReplicationWorkflowState_Running.String() {
+		if applying && !slices.Contains(applyingStates, state) {
 			return failed("stream %d is in state %s", id, bounded(state))
 		}
-		positions[int32(id)] = row[1].ToString()
+		position, err := binlogplayer.DecodePosition(row[1].ToString()) // it may be stored compressed
+		if err != nil {
+			return failed("stream %d has no position that can be read", id)
+		}
+		positions[int32(id)] = replication.EncodePosition(position)
 	}
 	for _, id := range streams {
 		if _, ok := positions[id]; !ok {
 			return failed("there is no stream %d", id)
 		}
 	}
-	if !running {
+	if !applying {
 		return positions, nil
 	}
 	result, err = s.fetch(fmt.Sprintf("select distinct vrepl_id from %s.copy_state where vrepl_id in (%s)", name, sqlIDs(streams)))

@@ -136,7 +136,7 @@ func decodeDigestRead(p *vdiffscanpb.DigestRead, tables []*scan.Table) (r scan.D
 	}
 	table := tables[p.GetTable()]
 	r = scan.DigestRequest{
-		Table: table, Limit: p.GetLimit(), MaxBytes: p.GetMaxBytes(), MaxTime: time.Duration(p.GetMaxTimeNs()),
+		Table: table, Limit: p.GetLimit(), MaxBytes: p.GetMaxBytes(), MaxTime: time.Duration(p.GetMaxTimeNs()), MaxRows: p.GetMaxRows(),
 		Seed: p.GetSeed(), Buckets: int(p.GetBuckets()), BucketKey: decodeInts(p.GetBucketKey()),
 	}
 	if r.Range, err = decodeRange(p.GetRange(), len(table.Key)); err != nil {
@@ -173,6 +173,9 @@ func decodeAnswer(p *vdiffscanpb.DigestAnswer, call *scan.Call) (*scan.Answer, e
 		}
 		var err error
 		if out.UpTo, err = decodeBound(d.UpTo, len(call.Tables[i].Table.Key)); err != nil {
+			return nil, vterrors.Wrap(err, "broken answer")
+		}
+		if out.Last, err = decodeBound(d.Last, len(call.Tables[i].Table.Key)); err != nil {
 			return nil, vterrors.Wrap(err, "broken answer")
 		}
 		a.Digests = append(a.Digests, out)

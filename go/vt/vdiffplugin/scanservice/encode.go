@@ -91,7 +91,7 @@ func encodeCall(header *vdiffscanpb.Header, call *scan.Call) *vdiffscanpb.Digest
 		r := &call.Tables[i]
 		p.Reads = append(p.Reads, &vdiffscanpb.DigestRead{
 			Table: tables.add(r.Table), Range: encodeRange(r.Range),
-			Limit: r.Limit, MaxBytes: r.MaxBytes, MaxTimeNs: int64(r.MaxTime),
+			Limit: r.Limit, MaxBytes: r.MaxBytes, MaxTimeNs: int64(r.MaxTime), MaxRows: r.MaxRows,
 			Seed: r.Seed, Buckets: int32(r.Buckets), BucketKey: encodeInts(r.BucketKey),
 		})
 	}
@@ -112,7 +112,7 @@ func checkTables(call *scan.Call) error {
 func encodeAnswer(a *scan.Answer) *vdiffscanpb.DigestAnswer {
 	p := &vdiffscanpb.DigestAnswer{Positions: a.Positions, Executed: a.Executed, ReadViewNs: int64(a.ReadView)}
 	for _, d := range a.Digests {
-		q := &vdiffscanpb.Digest{UpTo: encodeBound(d.UpTo), Form: d.Form, Read: d.Read, Bytes: d.Bytes}
+		q := &vdiffscanpb.Digest{UpTo: encodeBound(d.UpTo), Last: encodeBound(d.Last), Form: d.Form, Read: d.Read, Bytes: d.Bytes}
 		q.Rows, q.Hi, q.Lo = make([]uint64, len(d.Sums)), make([]uint64, len(d.Sums)), make([]uint64, len(d.Sums))
 		for i, s := range d.Sums {
 			q.Rows[i], q.Hi[i], q.Lo[i] = s.Rows, s.Hi, s.Lo

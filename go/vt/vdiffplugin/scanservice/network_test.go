@@ -36,7 +36,7 @@ func fullCall() *scan.Call {
 	return &scan.Call{
 		Streams: []int32{3, 4}, WaitFor: "MySQL56/aaaa:1-5", WaitTimeout: time.Minute,
 		Tables: []scan.DigestRequest{
-			{Table: t, Seed: 1 << 63, Limit: 100, MaxBytes: 64 << 20, MaxTime: time.Second, Range: pkrange.Range{
+			{Table: t, Seed: 1 << 63, Limit: 100, MaxBytes: 64 << 20, MaxTime: time.Second, MaxRows: 77, Range: pkrange.Range{
 				After: pkrange.Bound{{Kind: pkrange.Int, Int: -1 << 63}, {Kind: pkrange.Uint, Uint: 1<<64 - 1}},
 				UpTo:  pkrange.Bound{{Kind: pkrange.Decimal, Bytes: []byte("1.50")}},
 			}},
