@@ -39,6 +39,9 @@ type Config struct {
 	Fences      *fence.Manager
 	Store       Store
 	Env         *vtenv.Environment
+	// Reader returns what reads beside the MySQL of a tablet on behalf of a vdiff, or scan.ErrUnsupported. Tablets of another
+	// cluster may have the aliases of this one's. nil: every row is compared by VStreamRows.
+	Reader func(ctx context.Context, uuid string, tablet *topodatapb.Tablet, otherCluster bool) (Reader, error)
 
 	// Concurrency is how many large tables are compared at a time.
 	Concurrency int
@@ -131,7 +134,15 @@ func (d *Differ) Run(ctx context.Context, v *sidecar.VDiff, obs Observer) error 
 	if err != nil {
 		return err
 	}
-	s := newScheduler(r, jobs)
+	ranges, jobs, err := r.verify(ctx, jobs)
+	if err != nil {
+		return err
+	}
+	rows, err := r.compareRanges(ctx, ranges)
+	if err != nil {
+		return err
+	}
+	s := newScheduler(r, append(jobs, rows...))
 	if err := s.run(ctx); err != nil {
 		return err
 	}

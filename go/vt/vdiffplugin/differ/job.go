@@ -45,6 +45,8 @@ type job struct {
 	limit int64
 	// saved is the report as the last checkpoint has it.
 	saved []byte
+	// stored is the checkpoint that the record has of a comparison by digests.
+	stored *checkpoint
 
 	tries      int // failures in a row
 	retryAt    time.Time
@@ -76,7 +78,7 @@ func (j *job) processed() int64 { return j.report.Report().ProcessedRows }
 func (j *job) restart() {
 	j.report = report.NewBuilder(j.table, nil, j.r.reportOptions())
 	j.lastPK, j.saved, j.sourcePK, j.targetPK, j.after = nil, nil, nil, nil, scan.Row{}
-	j.pass = 0
+	j.stored, j.pass = nil, 0
 }
 
 // compare compares the table in its read views and closes them.

@@ -28,6 +28,12 @@ type Observer interface {
 	Phase(table, phase string, took time.Duration)
 	// TableRestarted says that --max-diff-duration made the table begin a new snapshot.
 	TableRestarted(table string)
+	// Ranges says how many ranges of a table are verified, are being tried again, and are left for the fence.
+	Ranges(table string, verified, retrying, fenced int64)
+	// Read says that MySQL has sent so many more rows of so many bytes, on any tablet.
+	Read(rows, bytes int64)
+	// View says that a read view is open until the function that it returns is called.
+	View() (closed func())
 	// Waiting says what the run waits for now, in a few words; "" means that it works.
 	Waiting(what string)
 }

@@ -5,6 +5,7 @@ package differ
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -62,13 +63,7 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 			Reference: references[s.SourceName], SourceShards: len(r.shards),
 			Parser: r.Env.Parser(), Collations: r.Env.CollationEnv(),
 		})
-		if err == nil {
-			err = r.Store.SetTableState(ctx, r.v.ID, t.Name, vdiff.StartedState)
-		}
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil, nil, ctx.Err()
-			}
 			failed = append(failed, r.failTable(ctx, s.Target.Name, err))
 			continue
 		}
@@ -81,6 +76,13 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 			continue
 		}
 		jobs = append(jobs, j)
+	}
+	names = names[:0]
+	for _, j := range jobs {
+		names = append(names, j.table.Name)
+	}
+	if err := r.Store.StartTables(ctx, r.v.ID, names); err != nil {
+		return nil, nil, vterrors.Wrap(err, "starting the tables")
 	}
 	return jobs, failed, nil
 }
@@ -142,14 +144,15 @@ func (r *run) newJob(t *plan.Table, record *sidecar.Table) *job {
 		log.Warn(fmt.Sprintf("vdiff %s: table %s: its record cannot be continued, comparing it from the first row: %v", r.v.UUID, t.Name, err))
 		j.restart()
 	}
-	if limit := r.v.Options.CoreOptions.MaxRows; limit > 0 {
+	// The default is the largest number there is: no limit.
+	if limit := r.v.Options.CoreOptions.MaxRows; limit > 0 && limit < math.MaxInt64 {
 		// A run that died goes on to the limit; a run that was completed compares as many again.
 		j.limit = limit + j.processed()
 		if record.State == vdiff.StartedState {
 			j.limit = limit
 		}
 		if j.limit < limit {
-			j.limit = 0 // the default limit is the largest number there is: none
+			j.limit = 0 // more rows than can be counted
 		}
 	}
 	return j
@@ -157,25 +160,27 @@ func (r *run) newJob(t *plan.Table, record *sidecar.Table) *job {
 
 // load sets the job to the checkpoint of its record, if it has one that fits the plan.
 func (j *job) load(record *sidecar.Table) error {
-	if !j.checkpoints() || len(record.LastPK) == 0 {
+	if !j.checkpoints() {
 		return nil
-	}
-	source, target, err := plan.DecodeLastPK(j.table, record.LastPK)
-	if err != nil {
-		return err
 	}
 	prior, err := report.Unmarshal(record.Report)
 	if err != nil {
 		return err
 	}
-	after, err := rowOfKey(j.table, target)
-	if err != nil {
-		return err
+	if len(record.LastPK) > 0 {
+		source, target, err := plan.DecodeLastPK(j.table, record.LastPK)
+		if err != nil {
+			return err
+		}
+		after, err := rowOfKey(j.table, target)
+		if err != nil {
+			return err
+		}
+		j.report = report.NewBuilder(j.table, prior, j.r.reportOptions())
+		j.lastPK, j.sourcePK, j.targetPK, j.after = record.LastPK, source, target, after
+		j.saved = record.Report
 	}
-	j.report = report.NewBuilder(j.table, prior, j.r.reportOptions())
-	j.lastPK, j.sourcePK, j.targetPK, j.after = record.LastPK, source, target, after
-	j.saved = record.Report
-	return nil
+	return j.loadCheckpoint(prior)
 }
 
 // rewind sets the job back to its last checkpoint, for what was counted since is not to be counted
@@ -189,6 +194,6 @@ func (j *job) rewind() error {
 	if err != nil {
 		return err
 	}
-	j.report = report.NewBuilder(j.table, prior, j.r.reportOptions())
+	j.report, j.stored = report.NewBuilder(j.table, prior, j.r.reportOptions()), nil
 	return nil
 }

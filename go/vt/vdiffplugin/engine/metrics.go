@@ -21,7 +21,13 @@ type metrics struct {
 	rows    map[string]int64
 	phases  map[tablePhase]time.Duration
 	errors  map[string]int64
+	ranges  map[tableRanges]int64
+	views   map[int64]time.Time // when each read view that is open was opened
+	viewID  int64
 }
+
+// tableRanges is a table and the state of ranges: verified, retrying or fenced.
+type tableRanges struct{ table, state string }
 
 type tablePhase struct{ table, phase string }
 
@@ -36,6 +42,8 @@ func (m *metrics) init(state vdiff.VDiffState) {
 	m.rows = make(map[string]int64)
 	m.phases = make(map[tablePhase]time.Duration)
 	m.errors = make(map[string]int64)
+	m.ranges = make(map[tableRanges]int64)
+	m.views = make(map[int64]time.Time)
 }
 
 func (m *metrics) setState(state vdiff.VDiffState) {
@@ -125,4 +133,44 @@ func (ct *controller) TableRestarted(table string) {
 // Waiting is part of differ.Observer.
 func (ct *controller) Waiting(what string) {
 	ct.metrics.setWaiting(what)
+}
+
+// Ranges is part of differ.Observer.
+func (ct *controller) Ranges(table string, verified, retrying, fenced int64) {
+	ct.metrics.mu.Lock()
+	defer ct.metrics.mu.Unlock()
+	ct.metrics.ranges[tableRanges{table, "verified"}] = verified
+	ct.metrics.ranges[tableRanges{table, "retrying"}] = retrying
+	ct.metrics.ranges[tableRanges{table, "fenced"}] = fenced
+}
+
+// Read is part of differ.Observer.
+func (ct *controller) Read(rows, bytes int64) {
+	globalStats.rowsRead.Add(rows)
+	globalStats.bytesRead.Add(bytes)
+}
+
+// View is part of differ.Observer.
+func (ct *controller) View() (closed func()) {
+	m := &ct.metrics
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.viewID++
+	id := m.viewID
+	m.views[id] = time.Now()
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.views, id)
+	}
+}
+
+// oldestView is the age of the oldest read view that is open, 0 when none is.
+func (m *metrics) oldestView() (age time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, opened := range m.views {
+		age = max(age, time.Since(opened))
+	}
+	return age
 }

@@ -23,6 +23,8 @@ type engineStats struct {
 
 	actionErrors    *stats.Counter
 	rowsCompared    *stats.Counter
+	rowsRead        *stats.Counter
+	bytesRead       *stats.Counter
 	restartedTables *stats.CountersWithSingleLabel
 	nilEvents       *stats.Counter
 	watchErrors     *stats.Counter
@@ -35,6 +37,8 @@ func newEngineStats() *engineStats {
 		controllers:     make(map[*Engine]map[int64]*controller),
 		actionErrors:    stats.NewCounter("VDiffPluginErrorCountTotal", "Number of errors encountered across all vdiff actions"),
 		rowsCompared:    stats.NewCounter("VDiffPluginRowsComparedTotal", "Number of rows compared across all vdiffs since the process started"),
+		rowsRead:        stats.NewCounter("VDiffPluginRowsRead", "Number of rows that MySQL sent for digests, on all tablets of both sides"),
+		bytesRead:       stats.NewCounter("VDiffPluginBytesRead", "Size of the rows that MySQL sent for digests, on all tablets of both sides"),
 		restartedTables: stats.NewCountersWithSingleLabel("VDiffPluginRestartedTableDiffsCount", "Table diffs restarted due to --max-diff-duration counts by table", "table_name"),
 		nilEvents:       stats.NewCounter("VDiffPluginNilEvents", "Number of events without content that the watch of the shard record delivered"),
 		watchErrors:     stats.NewCounter("VDiffPluginWatchErrors", "Number of times that the watch of the shard record failed or ended"),
@@ -48,6 +52,10 @@ func newEngineStats() *engineStats {
 		[]string{"workflow", "uuid", "error"}, s.errorsByText)
 	stats.NewGaugesFuncWithMultiLabels("VDiffPluginPhaseTimings", "Time spent in the phases of a vdiff, in nanoseconds",
 		[]string{"workflow", "uuid", "table", "phase"}, s.phaseTimings)
+	stats.NewGaugesFuncWithMultiLabels("VDiffPluginRanges", "Number of ranges of each table that are verified, retrying or fenced",
+		[]string{"workflow", "uuid", "table", "state"}, s.rangesByState)
+	stats.NewGaugesFuncWithMultiLabels("VDiffPluginOldestReadView", "Age of the oldest read view that a vdiff holds open, in nanoseconds",
+		[]string{"workflow", "uuid"}, s.oldestViews)
 	stats.NewStringMapFuncWithMultiLabels("VDiffPluginState", "State of each vdiff, and what it waits for",
 		[]string{"workflow", "uuid"}, "state", s.states)
 	return s
@@ -122,6 +130,26 @@ func (s *engineStats) phaseTimings() map[string]int64 {
 			result[joinLabels(ct.v.Workflow, ct.v.UUID, key.table, key.phase)] += took.Nanoseconds()
 		}
 		ct.metrics.mu.Unlock()
+	}
+	return result
+}
+
+func (s *engineStats) rangesByState() map[string]int64 {
+	result := make(map[string]int64)
+	for _, ct := range s.all() {
+		ct.metrics.mu.Lock()
+		for key, n := range ct.metrics.ranges {
+			result[joinLabels(ct.v.Workflow, ct.v.UUID, key.table, key.state)] += n
+		}
+		ct.metrics.mu.Unlock()
+	}
+	return result
+}
+
+func (s *engineStats) oldestViews() map[string]int64 {
+	result := make(map[string]int64)
+	for _, ct := range s.all() {
+		result[joinLabels(ct.v.Workflow, ct.v.UUID)] = ct.metrics.oldestView().Nanoseconds()
 	}
 	return result
 }

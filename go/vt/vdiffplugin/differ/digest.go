@@ -1,0 +1,260 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package differ
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"vitess.io/vitess/go/vt/log"
+	"vitess.io/vitess/go/vt/vterrors"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/verify"
+
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+// digests verifies tables range by range while the workflow runs: see the package comment of verify for why
+// an equal digest is a proof. Its workers share one verify.Machine, which says what is read next; everything
+// below mu belongs to them together.
+type digests struct {
+	r       *run
+	seed    uint64
+	started time.Time
+
+	mu       sync.Mutex
+	readers  *readers
+	machine  *verify.Machine
+	tables   map[verify.TableID]*digestTable
+	failures int   // calls that failed in a row
+	err      error // ends all workers
+	changed  chan struct{}
+}
+
+// verify brings the tables of jobs that can be digested as far as that goes. It returns the jobs that are
+// left for the fence as ranges, and those that have to be compared row by row. Tables that are verified are
+// completed when it returns.
+func (r *run) verify(ctx context.Context, jobs []*job) (ranges []*digestTable, rows []*job, err error) {
+	tables, rows := r.digestible(ctx, jobs)
+	if len(tables) == 0 {
+		return nil, jobs, nil
+	}
+	readers, err := r.openReaders(ctx)
+	if errors.Is(err, scan.ErrUnsupported) {
+		log.Info(fmt.Sprintf("vdiff %s: comparing rows under a fence: %v", r.v.UUID, err))
+		return nil, jobs, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r.setBounds(ctx, readers, tables)
+	d := &digests{
+		r: r, seed: rand.Uint64(), started: time.Now(), readers: readers,
+		machine: verify.New(r.verifyConfig()), tables: make(map[verify.TableID]*digestTable, len(tables)), changed: make(chan struct{}),
+	}
+	for _, t := range tables {
+		d.tables[t.id] = t
+		if err := d.machine.Add(t.forMachine()); err == nil {
+			continue
+		} else {
+			log.Warn(fmt.Sprintf("vdiff %s: table %s: its checkpoint cannot be continued, comparing it from the first row: %v", r.v.UUID, t.job.table.Name, err))
+		}
+		t.job.restart()
+		t.segments, t.told = nil, 0
+		if err := d.machine.Add(t.forMachine()); err != nil {
+			return nil, nil, err
+		}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for range r.Concurrency {
+		g.Go(contained(func() error { return d.worker(gctx) }))
+	}
+	if err := g.Wait(); err != nil && !errors.Is(err, scan.ErrUnsupported) {
+		return nil, nil, err
+	}
+	r.obs.Waiting("")
+	left, more := d.left()
+	return left, append(rows, more...), nil
+}
+
+// verifyConfig sizes the ranges.
+func (r *run) verifyConfig() verify.Config {
+	return verify.Config{
+		Workers: r.Concurrency, FirstRows: 10_000, MinRows: 1_000, MaxRows: 200_000, MaxBytes: 64 << 20, TaskTime: time.Second,
+		Tries: 3, RetryAfter: 100 * time.Millisecond, MaxPending: 64, MaxFence: maxFenceRanges,
+	}
+}
+
+// maxFenceRanges is how many ranges of a table a fence reads one by one. A table that has more of them differs so much
+// that it is compared row by row as a whole.
+const maxFenceRanges = 64
+
+// left returns what the machine has not verified.
+func (d *digests) left() (ranges []*digestTable, rows []*job) {
+	for id, t := range d.tables {
+		switch {
+		case t.completed:
+		case t.rowWay || !d.machine.Finished(id):
+			rows = append(rows, t.job)
+		case len(d.machine.LeftBuckets(id)) > 0:
+			t.job.restart()
+			rows = append(rows, t.job)
+		default:
+			t.left = d.machine.Left(id)
+			t.verified = d.machine.Stats(id).Rows
+			if len(t.left) > maxFenceRanges || !t.job.table.Digest.Ranged {
+				rows = append(rows, t.job)
+				continue
+			}
+			ranges = append(ranges, t)
+		}
+	}
+	for _, j := range rows {
+		if err := j.rewind(); err != nil {
+			j.restart()
+		}
+	}
+	return ranges, rows
+}
+
+// worker takes tasks until there are no more.
+func (d *digests) worker(ctx context.Context) error {
+	for {
+		tasks, readers, err := d.next(ctx)
+		if err != nil || len(tasks) == 0 {
+			return err
+		}
+		if err := d.work(ctx, tasks, readers); err != nil {
+			d.end(err)
+			return err
+		}
+	}
+}
+
+// next waits for tasks. None means that nothing is left to be done.
+func (d *digests) next(ctx context.Context) ([]verify.Task, *readers, error) {
+	for {
+		d.mu.Lock()
+		if d.err != nil || d.machine.Done() {
+			defer d.mu.Unlock()
+			return nil, nil, d.err
+		}
+		tasks := d.machine.Next(time.Since(d.started))
+		readers, changed := d.readers, d.changed
+		at, timed := d.machine.Wake()
+		d.mu.Unlock()
+		if len(tasks) > 0 {
+			return tasks, readers, nil
+		}
+		var timer <-chan time.Time
+		if timed {
+			t := time.NewTimer(at - time.Since(d.started))
+			defer t.Stop()
+			timer = t.C
+		}
+		select {
+		case <-changed:
+		case <-timer:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// wakeLocked lets waiting workers look again.
+func (d *digests) wakeLocked() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// end makes all workers return.
+func (d *digests) end(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err == nil {
+		d.err = err
+	}
+	d.wakeLocked()
+}
+
+// failed lets the ranges of a call that failed wait. A table that MySQL refuses goes the row way, which
+// says why; a tablet that is gone is replaced. The error that it returns ends the run.
+func (d *digests) failed(ctx context.Context, tasks []verify.Task, used *readers, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, scan.ErrUnsupported):
+		return err
+	case cannotScan(err):
+		if len(tasks) > 1 {
+			// One of them it is. Each for itself.
+			for _, task := range tasks {
+				if err := d.work(ctx, []verify.Task{task}, used); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		d.toRows(tasks[0].Table, err.Error())
+		return nil
+	}
+	d.mu.Lock()
+	d.failures++
+	failures := d.failures
+	for _, task := range tasks {
+		d.machine.Failed(task.ID, time.Since(d.started))
+	}
+	d.wakeLocked()
+	d.mu.Unlock()
+	if failures > maxTries*d.r.Concurrency {
+		return sidecar.AsTransient(err)
+	}
+	wait := retryWait(min(failures, 4))
+	log.Warn(fmt.Sprintf("vdiff %s: reading digests, trying again in %v: %v", d.r.v.UUID, wait, err))
+	d.r.obs.Waiting(cut(fmt.Sprintf("another try, after: %v", err)))
+	if err := sleep(ctx, wait); err != nil {
+		return err
+	}
+	readers, pickErr := d.r.openReaders(ctx)
+	switch {
+	case errors.Is(pickErr, scan.ErrUnsupported), ctx.Err() != nil:
+		return pickErr
+	case pickErr != nil:
+		log.Warn(fmt.Sprintf("vdiff %s: choosing other tablets: %v", d.r.v.UUID, pickErr))
+		return nil
+	}
+	d.mu.Lock()
+	d.readers = readers
+	d.mu.Unlock()
+	return nil
+}
+
+// cannotScan says whether a tablet will never answer this way what it was asked.
+func cannotScan(err error) bool {
+	switch vterrors.Code(err) {
+	case vtrpcpb.Code_UNIMPLEMENTED, vtrpcpb.Code_INVALID_ARGUMENT, vtrpcpb.Code_PERMISSION_DENIED:
+		return true
+	}
+	return isPermanent(err) || errors.Is(err, scan.ErrUnsupported)
+}
+
+// toRows takes a table out: its rows are compared under a fence.
+func (d *digests) toRows(id verify.TableID, why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.tables[id]
+	if !t.rowWay {
+		log.Warn(fmt.Sprintf("vdiff %s: table %s is compared row by row: %s", d.r.v.UUID, t.job.table.Name, cut(why)))
+	}
+	t.rowWay = true
+	d.machine.Remove(id)
+	d.wakeLocked()
+}

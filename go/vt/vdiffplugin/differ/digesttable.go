@@ -1,0 +1,169 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package differ
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"vitess.io/vitess/go/sqlescape"
+	"vitess.io/vitess/go/sqltypes"
+	"vitess.io/vitess/go/vt/log"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/pkrange"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/verify"
+
+	tabletmanagerdatapb "vitess.io/vitess/go/vt/proto/tabletmanagerdata"
+)
+
+// buckets is how many digests a table has that cannot be read in ranges.
+const buckets = 1024
+
+// digestTable is a table that is being verified. Its fields belong to digests.mu, but for those that are
+// never changed.
+type digestTable struct {
+	job            *job
+	id             verify.TableID
+	source, target *scan.Table
+	segments       []verify.Segment // where its checkpoint left it
+	min, max       *pkrange.Value   // of a key of one integer column, nil when not known
+	last           pkrange.Bound    // the last key that was seen at the table's end
+
+	rowWay    bool            // it is compared row by row
+	left      []pkrange.Range // what the machine has left for the fence
+	verified  int64           // rows
+	told      int64           // rows that the observer knows of
+	completed bool
+
+	saving sync.Mutex // one checkpoint at a time
+	saved  time.Time  // below saving
+}
+
+// digestible returns the tables that digests can verify, and the jobs of the others.
+func (r *run) digestible(ctx context.Context, jobs []*job) (tables []*digestTable, rows []*job) {
+	if r.Reader == nil {
+		return nil, jobs
+	}
+	var vs *vindexFinder
+	for _, j := range jobs {
+		d := j.table.Digest
+		switch {
+		case d == nil:
+			log.Info(fmt.Sprintf("vdiff %s: table %s is compared row by row: %s", r.v.UUID, j.table.Name, j.table.NotDigestible))
+			rows = append(rows, j)
+			continue
+		case j.limit > 0, // --limit asks for the first rows
+			!d.Ranged && j.lastPK != nil: // the rest behind its lastpk cannot be said
+			rows = append(rows, j)
+			continue
+		}
+		t := &digestTable{job: j, id: verify.TableID(j.table.Name), source: scanTable(j.table, j.table.SourceName, &d.Source, d.Ranged), target: scanTable(j.table, j.table.Name, &d.Target, d.Ranged)}
+		if d.Source.KeyRange != nil {
+			if vs == nil {
+				vs = r.newVindexFinder(ctx)
+			}
+			filter, err := vs.filter(j.table, d.Source.KeyRange)
+			if err != nil {
+				log.Info(fmt.Sprintf("vdiff %s: table %s is compared row by row: %v", r.v.UUID, j.table.Name, err))
+				rows = append(rows, j)
+				continue
+			}
+			t.source.Filter = filter
+		}
+		t.segments = j.segments()
+		if j.lastPK != nil {
+			for _, s := range t.segments {
+				t.told += s.Rows
+			}
+		}
+		t.saved = time.Now()
+		tables = append(tables, t)
+	}
+	return tables, rows
+}
+
+func scanTable(t *plan.Table, name string, side *plan.DigestSide, ranged bool) *scan.Table {
+	st := &scan.Table{Name: name, Columns: side.Columns, Where: side.Where}
+	if ranged {
+		st.Index = side.Index
+		for n, i := range t.Key {
+			st.Key = append(st.Key, scan.KeyColumn{Name: side.Key[n], Column: i})
+		}
+	}
+	return st
+}
+
+// forMachine describes the table to the machine.
+func (t *digestTable) forMachine() verify.Table {
+	v := verify.Table{ID: t.id, Rows: t.job.rows, Segments: t.segments, Min: t.min, Max: t.max}
+	if !t.job.table.Digest.Ranged {
+		v.Buckets, v.Segments = buckets, nil
+	}
+	return v
+}
+
+// reached notes the last key at the table's end.
+func (t *digestTable) reached(task verify.Task, answer *scan.Digest) {
+	if len(task.Range.UpTo) > 0 || task.Limit == 0 {
+		return
+	}
+	if len(answer.Last) > 0 {
+		t.last = answer.Last
+	}
+}
+
+// setBounds finds the smallest and the largest key of large tables, to cut them into lanes.
+func (r *run) setBounds(ctx context.Context, rs *readers, tables []*digestTable) {
+	var g errgroup.Group
+	g.SetLimit(r.Concurrency)
+	for _, t := range tables {
+		key := t.target.Key
+		if t.job.rows < 4*10_000 || len(key) != 1 || !sqltypes.IsIntegral(t.job.table.Columns[t.job.table.Key[0]].Target.Type) {
+			continue
+		}
+		g.Go(contained(func() error {
+			var err error
+			t.min, t.max, err = r.bounds(ctx, rs, t)
+			if err != nil {
+				log.Warn(fmt.Sprintf("vdiff %s: table %s is read in one lane: %v", r.v.UUID, t.job.table.Name, err))
+			}
+			return nil
+		}))
+	}
+	_ = g.Wait() // no error is returned
+}
+
+// bounds asks for the smallest and the largest value of a key of one integer column.
+func (r *run) bounds(ctx context.Context, rs *readers, t *digestTable) (smallest, largest *pkrange.Value, err error) {
+	column, table := sqlescape.EscapeID(t.target.Key[0].Name), sqlescape.EscapeID(t.target.Name)
+	result, err := r.tmc.ExecuteFetchAsApp(ctx, rs.picked.target, false, &tabletmanagerdatapb.ExecuteFetchAsAppRequest{
+		Query: fmt.Appendf(nil, "select min(%s), max(%s) from %s", column, column, table), MaxRows: 1,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	rows := sqltypes.Proto3ToResult(result).Rows
+	if len(rows) != 1 || len(rows[0]) != 2 || rows[0][0].IsNull() || rows[0][1].IsNull() {
+		return nil, nil, nil
+	}
+	if smallest, err = keyValue(rows[0][0]); err != nil {
+		return nil, nil, err
+	}
+	largest, err = keyValue(rows[0][1])
+	return smallest, largest, err
+}
+
+func keyValue(v sqltypes.Value) (*pkrange.Value, error) {
+	if v.IsUnsigned() {
+		n, err := v.ToUint64()
+		return &pkrange.Value{Kind: pkrange.Uint, Uint: n}, err
+	}
+	n, err := v.ToInt64()
+	return &pkrange.Value{Kind: pkrange.Int, Int: n}, err
+}
