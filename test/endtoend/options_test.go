@@ -216,7 +216,7 @@ func TestAutoRetryOff(t *testing.T) {
 	b := testBed(t)
 	ctx := testContext(t)
 	rollback := hold(t, ctx, b.source(), "begin", "update s1 set v = concat(v, '!') where id = 1001")
-	r := create(t, ctx, b.small, append(onPrimary, "--auto-retry=false", "--tables", "s1")...)
+	r := create(t, ctx, b.small, append(inFence, "--auto-retry=false", "--tables", "s1")...)
 	r.release = rollback
 	waitForState(t, ctx, b, r, vdiff.ErrorState)
 	r.release()

@@ -49,8 +49,9 @@ func create(t *testing.T, ctx context.Context, w *cluster.Workflow, flags ...str
 	return &running{w: w, uuid: uuid, release: func() {}}
 }
 
-// onPrimary are the flags of a vdiff that reads where hold holds its locks.
-var onPrimary = []string{"--tablet-types", "primary"}
+// inFence are the flags of a vdiff that compares rows under a fence, and reads where hold holds its locks: a limit, however
+// large, asks for rows.
+var inFence = []string{"--tablet-types", "primary", "--limit", "1000000000"}
 
 // reachPending returns as soon as the vdiff is created.
 func reachPending(t *testing.T, ctx context.Context, b *bed) *running {
@@ -70,7 +71,7 @@ func reachPlanning(t *testing.T, ctx context.Context, b *bed) *running {
 // the table not be locked for a snapshot. The streams are stopped when it returns.
 func reachFence(t *testing.T, ctx context.Context, b *bed) *running {
 	rollback := hold(t, ctx, b.source(), "begin", "update s1 set v = concat(v, '!') where id = 1001")
-	r := create(t, ctx, b.small, onPrimary...)
+	r := create(t, ctx, b.small, inFence...)
 	r.release = rollback
 	err := cluster.WaitFor(ctx, "streams to be stopped by the vdiff", 5*time.Millisecond, func(ctx context.Context) (bool, error) {
 		result, err := b.target().Query(ctx, "select message from _vt.vreplication where workflow = '"+smallName+"' and state = 'Stopped'")
@@ -91,7 +92,7 @@ func reachMidTable(t *testing.T, ctx context.Context, b *bed) *running {
 // and will be retried.
 func reachErrored(t *testing.T, ctx context.Context, b *bed) *running {
 	rollback := hold(t, ctx, b.source(), "begin", "update s1 set v = concat(v, '!') where id = 1001")
-	r := create(t, ctx, b.small, onPrimary...)
+	r := create(t, ctx, b.small, inFence...)
 	r.release = rollback
 	waitForState(t, ctx, b, r, vdiff.ErrorState)
 	return r

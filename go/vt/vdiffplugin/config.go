@@ -11,8 +11,10 @@ import (
 type Config struct {
 	// Enabled false leaves the tablet with the stock engine.
 	Enabled bool
-	// Concurrency is how many tables of one vdiff are compared at a time.
+	// Concurrency is how many ranges, or tables, of one vdiff are compared at a time.
 	Concurrency int
+	// ScanConcurrency is how many reads for digests this tablet makes at a time, for its own vdiffs and those of others.
+	ScanConcurrency int
 	// MaxSnapshotAge is how long a read view lives at most, on either side.
 	MaxSnapshotAge time.Duration
 	// LockWait bounds each try to get a lock: the workflow's lock in the topo, table locks in MySQL.
@@ -30,25 +32,27 @@ type Config struct {
 // DefaultConfig returns the values that the flags have when they are not given.
 func DefaultConfig() Config {
 	return Config{
-		Enabled:        true,
-		Concurrency:    4,
-		MaxSnapshotAge: time.Hour,
-		LockWait:       10 * time.Second,
-		RetryInterval:  30 * time.Second,
-		MaxRetries:     10,
-		MemoryLimit:    256 << 20,
+		Enabled:         true,
+		Concurrency:     4,
+		ScanConcurrency: 8,
+		MaxSnapshotAge:  time.Hour,
+		LockWait:        10 * time.Second,
+		RetryInterval:   30 * time.Second,
+		MaxRetries:      10,
+		MemoryLimit:     256 << 20,
 	}
 }
 
 // Limits of the values, where a value beyond them can only be a slip: a unit forgotten, a digit too
 // many.
 const (
-	maxConcurrency    = 64
-	minMaxSnapshotAge = time.Second
-	minLockWait       = 100 * time.Millisecond
-	maxLockWait       = time.Hour
-	minRetryInterval  = time.Second
-	minMemoryLimit    = 1 << 20
+	maxConcurrency     = 64
+	maxScanConcurrency = 256
+	minMaxSnapshotAge  = time.Second
+	minLockWait        = 100 * time.Millisecond
+	maxLockWait        = time.Hour
+	minRetryInterval   = time.Second
+	minMemoryLimit     = 1 << 20
 )
 
 // Validate returns an error that names the flag whose value cannot be used.
@@ -56,6 +60,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:
 		return fmt.Errorf("--%s must be between 1 and %d, not %d", flagConcurrency, maxConcurrency, c.Concurrency)
+	case c.ScanConcurrency < 1 || c.ScanConcurrency > maxScanConcurrency:
+		return fmt.Errorf("--%s must be between 1 and %d, not %d", flagScans, maxScanConcurrency, c.ScanConcurrency)
 	case c.MaxSnapshotAge < minMaxSnapshotAge:
 		return fmt.Errorf("--%s must be at least %v, not %v", flagMaxSnapshotAge, minMaxSnapshotAge, c.MaxSnapshotAge)
 	case c.LockWait < minLockWait || c.LockWait > maxLockWait:

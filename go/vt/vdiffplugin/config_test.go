@@ -53,13 +53,13 @@ func TestRegisterFlags(t *testing.T) {
 	args := []string{
 		"--vdiff-plugin=false", "--vdiff-plugin-concurrency=7", "--vdiff-plugin-max-snapshot-age=2h",
 		"--vdiff-plugin-lock-wait=3s", "--vdiff-plugin-retry-interval=4s", "--vdiff-plugin-max-retries=5",
-		"--vdiff-plugin-memory-limit=6000000",
+		"--vdiff-plugin-memory-limit=6000000", "--vdiff-plugin-scan-concurrency=9",
 	}
 	require.NoError(t, fs.Parse(args))
 	RegisterFlags(fs)
 	want := Config{
 		Enabled: false, Concurrency: 7, MaxSnapshotAge: 2 * time.Hour, LockWait: 3 * time.Second,
-		RetryInterval: 4 * time.Second, MaxRetries: 5, MemoryLimit: 6000000,
+		RetryInterval: 4 * time.Second, MaxRetries: 5, MemoryLimit: 6000000, ScanConcurrency: 9,
 	}
 	assert.Equal(t, want, flagConfig)
 

@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"vitess.io/vitess/go/vt/servenv"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scanservice"
 )
 
 const (
@@ -16,6 +18,7 @@ const (
 	flagRetryInterval  = "vdiff-plugin-retry-interval"
 	flagMaxRetries     = "vdiff-plugin-max-retries"
 	flagMemoryLimit    = "vdiff-plugin-memory-limit"
+	flagScans          = "vdiff-plugin-scan-concurrency"
 )
 
 // flagConfig is what the flags set. It is read by Install and not changed afterwards.
@@ -31,12 +34,14 @@ func init() {
 // RegisterFlags adds the flags of the plug-in to fs. A set that has them already is left as it is,
 // so it does no harm to call it where servenv has called it before.
 func RegisterFlags(fs *pflag.FlagSet) {
+	scanservice.UseFlags(fs) // the client's credentials are in it
 	if fs.Lookup(flagEnabled) != nil {
 		return
 	}
 	c := &flagConfig
 	fs.BoolVar(&c.Enabled, flagEnabled, c.Enabled, "run VDiff with the engine of the plug-in; false runs the engine that comes with Vitess")
-	fs.IntVar(&c.Concurrency, flagConcurrency, c.Concurrency, "how many tables of a vdiff are compared at a time")
+	fs.IntVar(&c.Concurrency, flagConcurrency, c.Concurrency, "how many ranges or tables of a vdiff are compared at a time")
+	fs.IntVar(&c.ScanConcurrency, flagScans, c.ScanConcurrency, "how many reads for the digests of vdiffs this tablet makes at a time, whoever asks for them; others wait")
 	fs.DurationVar(&c.MaxSnapshotAge, flagMaxSnapshotAge, c.MaxSnapshotAge, "how long a vdiff keeps a MySQL read view open; what is not compared by then continues from a new one")
 	fs.DurationVar(&c.LockWait, flagLockWait, c.LockWait, "how long a vdiff waits, at each try, for the lock of its workflow and for table locks; the workflow runs between tries")
 	fs.DurationVar(&c.RetryInterval, flagRetryInterval, c.RetryInterval, "how long a vdiff that failed waits for its first retry (with --auto-retry); every further retry waits longer")

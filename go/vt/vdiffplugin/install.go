@@ -7,6 +7,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"vitess.io/vitess/go/vt/dbconfigs"
@@ -59,7 +60,9 @@ func Install(tm *tabletmanager.TabletManager, opts ...Option) error {
 		return err
 	}
 
+	var reads *scans
 	d := newDriver(tm.BatchCtx, func(dbcfgs *dbconfigs.DBConfigs) (diffEngine, error) {
+		reads.open(dbcfgs, tm.Tablet())
 		return o.engine(Deps{
 			Context:      tm.BatchCtx,
 			Tablet:       tm.Tablet,
@@ -69,11 +72,13 @@ func Install(tm *tabletmanager.TabletManager, opts ...Option) error {
 			QueryService: tm.QueryServiceControl.QueryService(),
 			Env:          tm.Env,
 			Config:       o.config,
+			Reader:       reads.reader,
 		})
 	})
 	if err := replaceService(tm, d); err != nil {
 		return err
 	}
+	reads = newScans(tm, o.config)
 	tm.VDiffEngine = nil
 	tm.QueryServiceControl = &controller{Controller: tm.QueryServiceControl, driver: d}
 	installed.Store(d)
@@ -81,18 +86,27 @@ func Install(tm *tabletmanager.TabletManager, opts ...Option) error {
 	// Vitess closes the stock engine in OnTerm, for which the process does not wait. It does for
 	// OnTermSync: a run may write its last checkpoint and end while MySQL and the topo are there.
 	// OnClose comes later, and waits for what OnTermSync had no time for.
-	servenv.OnTermSync(func() { shutdown(d) })
-	servenv.OnClose(func() { shutdown(d) })
+	servenv.OnTermSync(func() { shutdown(d, reads) })
+	servenv.OnClose(func() { shutdown(d, reads) })
 	log.Info("VDiff plug-in is installed")
 	return nil
 }
 
-func shutdown(d *driver) {
+func shutdown(d *driver, reads *scans) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
 	defer cancel()
+	var wg sync.WaitGroup
+	// At once: gRPC waits for the reads of others, and the engine may wait for one of its own.
+	wg.Go(func() {
+		if err := reads.end(ctx); err != nil {
+			log.Warn("VDiff plug-in: reads for other tablets did not end in time: " + err.Error())
+		}
+	})
 	if err := d.shutdown(ctx); err != nil {
 		log.Warn("VDiff plug-in: the engine did not close in time: " + err.Error())
 	}
+	wg.Wait()
+	reads.close()
 }
 
 // checkTabletManager returns an error if tm is not in the state that Install needs.

@@ -36,6 +36,8 @@ type Deps struct {
 	QueryService queryservice.QueryService
 	Env          *vtenv.Environment
 	Config       Config
+	// Reader returns what reads beside the MySQL of a tablet.
+	Reader func(ctx context.Context, uuid string, tablet *topodatapb.Tablet, otherCluster bool) (differ.Reader, error)
 }
 
 // newEngine makes the engine and everything below it.
@@ -56,6 +58,7 @@ func newEngine(d Deps) (diffEngine, error) {
 		Fences:         fences,
 		Store:          store,
 		Env:            d.Env,
+		Reader:         d.Reader,
 		Concurrency:    d.Config.Concurrency,
 		MaxSnapshotAge: d.Config.MaxSnapshotAge,
 		LockWait:       d.Config.LockWait,
