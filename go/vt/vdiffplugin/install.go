@@ -62,7 +62,7 @@ func Install(tm *tabletmanager.TabletManager, opts ...Option) error {
 
 	var reads *scans
 	d := newDriver(tm.BatchCtx, func(dbcfgs *dbconfigs.DBConfigs) (diffEngine, error) {
-		reads.open(dbcfgs, tm.Tablet())
+		reads.open(dbcfgs)
 		return o.engine(Deps{
 			Context:      tm.BatchCtx,
 			Tablet:       tm.Tablet,
@@ -73,6 +73,7 @@ func Install(tm *tabletmanager.TabletManager, opts ...Option) error {
 			Env:          tm.Env,
 			Config:       o.config,
 			Reader:       reads.reader,
+			ReadersIdle:  reads.idle,
 		})
 	})
 	if err := replaceService(tm, d); err != nil {

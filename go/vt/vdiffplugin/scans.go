@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"vitess.io/vitess/go/vt/dbconfigs"
+	"vitess.io/vitess/go/vt/vterrors"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/differ"
@@ -14,6 +15,7 @@ import (
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scanservice"
 
 	topodatapb "vitess.io/vitess/go/vt/proto/topodata"
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 )
 
 // scans is the reading beside MySQL: the tablet's own, for its vdiffs and those of other tablets, and the way to
@@ -21,13 +23,16 @@ import (
 type scans struct {
 	service *scanservice.Service
 
+	tablet func() *topodatapb.Tablet
+
 	mu     sync.Mutex
 	local  *scan.Local
-	client *scanservice.Client
+	client *scanservice.Client // nil before its first use
+	closed bool
 }
 
 func newScans(tm *tabletmanager.TabletManager, c Config) *scans {
-	s := &scans{service: scanservice.New(scanservice.Config{
+	s := &scans{tablet: tm.Tablet, service: scanservice.New(scanservice.Config{
 		Tablet:        tm.Tablet,
 		Throttle:      scanservice.TabletThrottle(tm.QueryServiceControl.CheckThrottler),
 		MaxConcurrent: c.ScanConcurrency,
@@ -37,17 +42,35 @@ func newScans(tm *tabletmanager.TabletManager, c Config) *scans {
 }
 
 // open is called once, when the connection parameters are complete.
-func (s *scans) open(dbcfgs *dbconfigs.DBConfigs, tablet *topodatapb.Tablet) {
+func (s *scans) open(dbcfgs *dbconfigs.DBConfigs) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.local = scan.NewLocal(dbcfgs, s.service.MaxReads())
 	s.service.Bind(s.local)
-	s.client = scanservice.NewClient(scanservice.ClientConfig{Local: tablet.Alias, LocalReader: s.service})
 }
 
 // reader returns what reads a tablet on behalf of a vdiff.
 func (s *scans) reader(ctx context.Context, uuid string, tablet *topodatapb.Tablet, otherCluster bool) (differ.Reader, error) {
-	return s.client.Reader(ctx, uuid, tablet, otherCluster)
+	s.mu.Lock()
+	if s.client == nil && !s.closed {
+		s.client = scanservice.NewClient(scanservice.ClientConfig{Local: s.tablet().Alias, LocalReader: s.service})
+	}
+	client := s.client
+	s.mu.Unlock()
+	if client == nil {
+		return nil, vterrors.New(vtrpcpb.Code_UNAVAILABLE, "the tablet is shutting down")
+	}
+	return client.Reader(ctx, uuid, tablet, otherCluster)
+}
+
+// idle closes the connections to other tablets that nobody uses.
+func (s *scans) idle() {
+	s.mu.Lock()
+	client := s.client
+	s.mu.Unlock()
+	if client != nil {
+		client.CloseIdle()
+	}
 }
 
 // end ends the reads, those of other tablets too, for which gRPC would wait.
@@ -57,6 +80,7 @@ func (s *scans) end(ctx context.Context) error { return s.service.Close(ctx) }
 func (s *scans) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	if s.client != nil {
 		s.client.Close()
 	}

@@ -38,6 +38,8 @@ type Deps struct {
 	Config       Config
 	// Reader returns what reads beside the MySQL of a tablet.
 	Reader func(ctx context.Context, uuid string, tablet *topodatapb.Tablet, otherCluster bool) (differ.Reader, error)
+	// ReadersIdle says that a vdiff has ended.
+	ReadersIdle func()
 }
 
 // newEngine makes the engine and everything below it.
@@ -59,6 +61,7 @@ func newEngine(d Deps) (diffEngine, error) {
 		Store:          store,
 		Env:            d.Env,
 		Reader:         d.Reader,
+		ReadersIdle:    d.ReadersIdle,
 		Concurrency:    d.Config.Concurrency,
 		MaxSnapshotAge: d.Config.MaxSnapshotAge,
 		LockWait:       d.Config.LockWait,

@@ -43,6 +43,9 @@ type Config struct {
 	// cluster may have the aliases of this one's. nil: every row is compared by VStreamRows.
 	Reader func(ctx context.Context, uuid string, tablet *topodatapb.Tablet, otherCluster bool) (Reader, error)
 
+	// ReadersIdle is called at the end of a run: connections that no reader uses may be closed. It may be nil.
+	ReadersIdle func()
+
 	// Concurrency is how many large tables are compared at a time.
 	Concurrency int
 	// MaxSnapshotAge is how long a read view may live before its table gets another one.
@@ -111,6 +114,9 @@ func (d *Differ) Run(ctx context.Context, v *sidecar.VDiff, obs Observer) error 
 	}
 	r := &run{Config: d.cfg, v: v, obs: obs, tmc: d.cfg.NewTMClient()}
 	defer r.tmc.Close()
+	if r.ReadersIdle != nil {
+		defer r.ReadersIdle()
+	}
 	defer r.Dialer.Wait(abandonedWait)
 	maxStatement, err := r.Store.MaxStatement(ctx)
 	if err != nil {
