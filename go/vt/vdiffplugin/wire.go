@@ -64,6 +64,7 @@ func newEngine(d Deps) (diffEngine, error) {
 		ReadersIdle:    d.ReadersIdle,
 		Concurrency:    d.Config.Concurrency,
 		MaxSnapshotAge: d.Config.MaxSnapshotAge,
+		RetryInterval:  d.Config.RetryInterval,
 		LockWait:       d.Config.LockWait,
 		MemoryLimit:    d.Config.MemoryLimit,
 	})

@@ -50,6 +50,8 @@ type Config struct {
 	Concurrency int
 	// MaxSnapshotAge is how long a read view may live before its table gets another one.
 	MaxSnapshotAge time.Duration
+	// RetryInterval is the time between runs of a vdiff that errs. Tries within a run come sooner.
+	RetryInterval time.Duration
 	// LockWait bounds the opening of a read view while the streams are stopped.
 	LockWait time.Duration
 	// MemoryLimit bounds the rows of one table that wait in memory for their partner, in bytes.
@@ -74,6 +76,9 @@ var _ Runner = (*Differ)(nil)
 
 // New returns a Differ.
 func New(cfg Config) *Differ {
+	if cfg.RetryInterval == 0 {
+		cfg.RetryInterval = 30 * time.Second
+	}
 	if cfg.CheckpointInterval == 0 {
 		cfg.CheckpointInterval = 500 * time.Millisecond
 	}

@@ -217,7 +217,7 @@ func (d *digests) failed(ctx context.Context, tasks []verify.Task, used *readers
 	if failures > maxTries*d.r.Concurrency {
 		return sidecar.AsTransient(err)
 	}
-	wait := retryWait(min(failures, 4))
+	wait := d.r.retryWait(min(failures, 4))
 	log.Warn(fmt.Sprintf("vdiff %s: reading digests, trying again in %v: %v", d.r.v.UUID, wait, err))
 	d.r.obs.Waiting(cut(fmt.Sprintf("another try, after: %v", err)))
 	if err := sleep(ctx, wait); err != nil {

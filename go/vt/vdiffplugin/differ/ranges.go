@@ -47,7 +47,7 @@ func (r *run) compareRanges(ctx context.Context, tables []*digestTable) (rows []
 			log.Warn(fmt.Sprintf("vdiff %s: comparing %d tables row by row as a whole: %v", r.v.UUID, len(tables), err))
 			break
 		}
-		wait := retryWait(try)
+		wait := r.retryWait(try)
 		log.Warn(fmt.Sprintf("vdiff %s: comparing the ranges that differ, trying again in %v: %v", r.v.UUID, wait, err))
 		r.obs.Waiting(cut(fmt.Sprintf("another try, after: %v", err)))
 		if err := sleep(ctx, wait); err != nil {

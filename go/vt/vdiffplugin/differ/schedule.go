@@ -22,9 +22,9 @@ const (
 	// maxTries is how often in a row a table, or a fence, may fail before its error is final for
 	// this run.
 	maxTries = 5
-	// firstRetry is the wait before the second try; it doubles with every further one.
-	firstRetry = time.Second
-	maxRetry   = 30 * time.Second
+	// The wait before the second try is that part of the interval between runs; it doubles with every further one, up to
+	// the whole interval.
+	firstRetryPart = 30
 )
 
 // scheduler decides which tables are compared when. Its state belongs to the goroutine in run.
@@ -161,7 +161,7 @@ func (s *scheduler) open(ctx context.Context, batch []*job) {
 		s.fatal = err
 		return
 	}
-	wait := retryWait(s.tries)
+	wait := s.r.retryWait(s.tries)
 	s.retryAt = time.Now().Add(wait)
 	log.Warn(fmt.Sprintf("vdiff %s: no fence for workflow %s, trying again in %v: %v", s.r.v.UUID, s.r.v.Workflow, wait, err))
 	s.r.obs.Waiting(cut(fmt.Sprintf("another try, after: %v", err)))
@@ -177,7 +177,7 @@ func (s *scheduler) retry(ctx context.Context, j *job, err error) {
 	if isPermanent(err) {
 		err = sidecar.AsPermanent(err)
 	} else if j.tries < maxTries {
-		wait := retryWait(j.tries)
+		wait := s.r.retryWait(j.tries)
 		j.retryAt = time.Now().Add(wait)
 		s.waiting = append(s.waiting, j)
 		log.Warn(fmt.Sprintf("vdiff %s: table %s, trying again in %v: %v", s.r.v.UUID, j.table.Name, wait, err))
@@ -206,8 +206,9 @@ func (s *scheduler) collect(ctx context.Context, res result) {
 	}
 }
 
-func retryWait(tries int) time.Duration {
-	return min(firstRetry<<(tries-1), maxRetry)
+// retryWait is the wait after so many tries.
+func (r *run) retryWait(tries int) time.Duration {
+	return min(r.RetryInterval/firstRetryPart<<(tries-1), r.RetryInterval)
 }
 
 // isPermanent says whether an error that came over the wire is one that MySQL will give again.
