@@ -73,17 +73,6 @@ func (s *session) closeStatement(st *statement) error {
 	return s.command(binary.LittleEndian.AppendUint32(s.scratch(comStmtClose), st.id))
 }
 
-// forget closes a statement that is not what it was any more.
-func (s *session) forget(st *statement) {
-	for i, have := range s.statements {
-		if have == st {
-			s.statements = append(s.statements[:i], s.statements[i+1:]...)
-			_ = s.closeStatement(st)
-			return
-		}
-	}
-}
-
 // definitions reads n column definitions, and the EOF packet behind them where the connection has such. Those of
 // parameters are read and forgotten.
 func (s *session) definitions(dst []column, n int, forget bool) ([]column, error) {
