@@ -5,12 +5,14 @@ package differ
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"vitess.io/vitess/go/mysql/replication"
+	"vitess.io/vitess/go/vt/topo/topoproto"
 	"vitess.io/vitess/go/vt/vterrors"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/digest"
@@ -66,13 +68,11 @@ func (d *digests) work(ctx context.Context, tasks []verify.Task, rs *readers) er
 
 // rowsProgress tells the observer what a call to a tablet waits for.
 func (r *run) rowsProgress(tablet *topodatapb.Tablet) scan.Progress {
-	throttled := r.throttled(tablet)
 	return func(_ int64, why string) {
 		if why != "" {
-			throttled(why)
-			return
+			why = fmt.Sprintf("tablet %s: %s", topoproto.TabletAliasString(tablet.Alias), cut(why))
 		}
-		r.obs.Waiting("")
+		r.obs.Waiting(why)
 	}
 }
 

@@ -1,9 +1,15 @@
 // Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
 
-// Package differ runs one vdiff: it plans the tables of the workflow, forms fences, compares, and
-// records progress. It is the engine's Runner.
+// Package differ runs one vdiff: it plans the tables of the workflow, has their ranges verified, forms
+// fences, compares, and records progress. It is the engine's Runner.
 //
-// One goroutine, the scheduler, decides; one goroutine per table compares. The scheduler takes the
+// First come digests: workers share one verify.Machine, which says which range of which table is looked at
+// next. A worker reads the target, in one snapshot with the positions of the streams, then all sources at positions
+// that are not before those: see the package comment of verify for why equality is a proof then. The workflow is
+// not stopped. What stays unequal is compared by rows in one fence for all tables (compareRanges).
+//
+// Tables that digests cannot do are compared by rows as a whole. One goroutine, the scheduler, decides; one
+// goroutine per table compares. The scheduler takes the
 // waiting tables that the configured concurrency has room for, largest first, and opens all their
 // read views in one fence (several, when a fence would last too long). While those tables are
 // compared the workflow runs. A table comes back from its comparison done, failed, or in need of
