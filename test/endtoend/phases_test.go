@@ -53,9 +53,9 @@ func create(t *testing.T, ctx context.Context, w *cluster.Workflow, flags ...str
 // large, asks for rows.
 var inFence = []string{"--tablet-types", "primary", "--limit", "1000000000"}
 
-// reachPending returns as soon as the vdiff is created.
+// reachPending returns as soon as the vdiff is created. The big table keeps it from being completed at once.
 func reachPending(t *testing.T, ctx context.Context, b *bed) *running {
-	return create(t, ctx, b.small)
+	return create(t, ctx, b.big)
 }
 
 // reachPlanning holds a write lock on a table of the source: reading its schema waits for that.
@@ -134,6 +134,15 @@ func waitForState(t *testing.T, ctx context.Context, b *bed, r *running, state v
 		result, err := b.target().Query(ctx, "select state from _vt.vdiff where vdiff_uuid = '"+r.uuid+"'")
 		return err == nil && len(result.Rows) == 1 && result.Rows[0][0].ToString() == string(state), nil
 	}))
+}
+
+// stateOf returns the state of the vdiff on the target -80, as its record says.
+func stateOf(t *testing.T, ctx context.Context, b *bed, r *running) vdiff.VDiffState {
+	t.Helper()
+	result, err := b.target().Query(ctx, "select state from _vt.vdiff where vdiff_uuid = '"+r.uuid+"'")
+	require.NoError(t, err)
+	require.Len(t, result.Rows, 1)
+	return vdiff.VDiffState(result.Rows[0][0].ToString())
 }
 
 // waitForRows waits until more than n rows of the big table are written down as compared on -80.

@@ -141,12 +141,17 @@ func (b *scanBed) testLocks(t *testing.T) {
 	b.exec(t, "update l1 set a = a") // it is not locked
 }
 
-// testSnapshot: in one view, positions of streams and rows belong together while both are written. Streams that are not
-// running, or not there, are refused.
+// snapPosition is a position that stands for i.
+func snapPosition(i int) string {
+	return fmt.Sprintf("MySQL56/00000000-0000-0000-0000-000000000001:1-%d", i+2)
+}
+
+// testSnapshot: in one view, positions of streams and rows belong together while both are written. Streams that are in
+// error, or not there, are refused; one that a person has stopped is not.
 func (b *scanBed) testSnapshot(t *testing.T) {
 	ctx := testContext(t)
 	b.exec(t, "create table snap (id int primary key, a int)", "insert into snap select n, 0 from numbers",
-		"insert into _vt.vreplication (id, workflow, source, pos, max_tps, max_replication_lag, time_updated, transaction_timestamp, state, db_name, options) values (77, 'x', '', '0', 1, 1, 1, 1, 'Stopped', '"+b.tablet.DBName()+"', '{}')")
+		"insert into _vt.vreplication (id, workflow, source, pos, max_tps, max_replication_lag, time_updated, transaction_timestamp, state, db_name, options) values (77, 'x', '', '"+snapPosition(0)+"', 1, 1, 1, 1, 'Error', '"+b.tablet.DBName()+"', '{}')")
 	request := scan.DigestRequest{Table: table("snap", 1, "a", "id"), Seed: 7}
 	request.Table.Key = []scan.KeyColumn{{Name: "id", Column: 1}}
 	call := &scan.Call{Streams: []int32{77}, Tables: []scan.DigestRequest{request, request}}
@@ -156,8 +161,8 @@ func (b *scanBed) testSnapshot(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		assert.Equal(t, vtrpcpb.Code_FAILED_PRECONDITION, vterrors.Code(err))
 	}
-	refused("stream 77 is in state Stopped")
-	b.exec(t, "update _vt.vreplication set state = 'Running' where id = 77", "insert into _vt.copy_state (vrepl_id, table_name) values (77, 'snap')")
+	refused("stream 77 is in state Error")
+	b.exec(t, "update _vt.vreplication set state = 'Stopped' where id = 77", "insert into _vt.copy_state (vrepl_id, table_name) values (77, 'snap')")
 	refused("stream 77 has tables still to copy")
 	b.exec(t, "delete from _vt.copy_state where vrepl_id = 77")
 	call.Streams = []int32{77, 78}
@@ -167,7 +172,7 @@ func (b *scanBed) testSnapshot(t *testing.T) {
 	byPosition := map[string]digest.Sum{}
 	for i := range 30 {
 		b.exec(t, fmt.Sprintf("update snap set a = %d", i))
-		byPosition[fmt.Sprint(i)] = b.whole(t, request.Table).Sums[0]
+		byPosition[snapPosition(i)] = b.whole(t, request.Table).Sums[0]
 	}
 	stop, writer := make(chan struct{}), sync.WaitGroup{}
 	defer writer.Wait()
@@ -184,7 +189,7 @@ func (b *scanBed) testSnapshot(t *testing.T) {
 				return
 			default:
 			}
-			for _, sql := range []string{"begin", fmt.Sprintf("update snap set a = %d", i%30), fmt.Sprintf("update _vt.vreplication set pos = '%d' where id = 77", i%30), "commit"} {
+			for _, sql := range []string{"begin", fmt.Sprintf("update snap set a = %d", i%30), fmt.Sprintf("update _vt.vreplication set pos = '%s' where id = 77", snapPosition(i%30)), "commit"} {
 				if _, err := conn.ExecuteFetch(sql, 0, false); !assert.NoError(t, err) {
 					return
 				}
@@ -196,7 +201,7 @@ func (b *scanBed) testSnapshot(t *testing.T) {
 		answer, err := b.local.Digest(ctx, call, nil)
 		require.NoError(t, err)
 		position := answer.Positions[77]
-		if position == "0" && len(seen) == 0 {
+		if position == snapPosition(0) && len(seen) == 0 {
 			continue // from before the writer
 		}
 		seen[position] = true
