@@ -16,7 +16,6 @@ import (
 	"vitess.io/vitess/go/vt/vterrors"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/digest"
-	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/pkrange"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/verify"
 
@@ -40,6 +39,7 @@ func (d *digests) work(ctx context.Context, tasks []verify.Task, rs *readers) er
 		return d.failed(ctx, tasks, rs, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "target: %d digests for %d ranges", len(target.Digests), len(tasks)))
 	}
 	d.walked(tasks, target, time.Since(started))
+	tasks = walkedRanges(tasks, target)
 
 	answers := make([]*scan.Answer, len(rs.sources))
 	g, gctx := errgroup.WithContext(ctx)
@@ -52,7 +52,7 @@ func (d *digests) work(ctx context.Context, tasks []verify.Task, rs *readers) er
 			}
 			defer d.r.obs.View()()
 			answers[i], err = source.Digest(gctx, &scan.Call{
-				WaitFor: waitFor, WaitTimeout: d.r.replicationWait(), Tables: d.sourceRequests(tasks, target),
+				WaitFor: waitFor, WaitTimeout: d.r.replicationWait(), Tables: d.sourceRequests(tasks),
 			}, d.r.rowsProgress(tablet))
 			if err == nil && len(answers[i].Digests) != len(tasks) {
 				err = vterrors.Errorf(vtrpcpb.Code_INTERNAL, "%d digests for %d ranges", len(answers[i].Digests), len(tasks))
@@ -90,25 +90,30 @@ func (d *digests) targetRequests(tasks []verify.Task) []scan.DigestRequest {
 }
 
 // sourceRequests asks a source for the ranges that the target has read.
-func (d *digests) sourceRequests(tasks []verify.Task, target *scan.Answer) []scan.DigestRequest {
+func (d *digests) sourceRequests(tasks []verify.Task) []scan.DigestRequest {
 	requests := make([]scan.DigestRequest, len(tasks))
 	for i, task := range tasks {
 		t := d.table(task)
 		requests[i] = scan.DigestRequest{
-			Table: t.source, Range: readRange(task, &target.Digests[i]), Seed: d.seed, MaxRows: task.SourceLimit,
+			Table: t.source, Range: task.Range, Seed: d.seed, MaxRows: task.SourceLimit,
 			Buckets: task.Buckets, BucketKey: t.job.table.Digest.BucketKey,
 		}
 	}
 	return requests
 }
 
-// readRange is what the target has read of a task.
-func readRange(task verify.Task, answer *scan.Digest) pkrange.Range {
-	rg := task.Range
-	if len(answer.UpTo) > 0 {
-		rg.UpTo = answer.UpTo
+// walkedRanges returns the tasks as what the target has read of them, which is what the machine takes them for from now on. Whoever
+// works on one of them again must not walk: another walk may end elsewhere, and the outcome would be of another range.
+func walkedRanges(tasks []verify.Task, target *scan.Answer) []verify.Task {
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		task := &tasks[i]
+		if upTo := target.Digests[i].UpTo; len(upTo) > 0 {
+			task.Range.UpTo = upTo
+		}
+		task.Limit, task.MaxBytes, task.MaxTime = 0, 0, 0
 	}
-	return rg
+	return tasks
 }
 
 // table returns the table of a task. The map does not change while workers run.
@@ -118,7 +123,6 @@ func (d *digests) table(task verify.Task) *digestTable { return d.tables[task.Ta
 func (d *digests) walked(tasks []verify.Task, target *scan.Answer, took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.failures = 0
 	for i, task := range tasks {
 		answer := &target.Digests[i]
 		d.table(task).reached(task, answer)
@@ -138,6 +142,7 @@ func (d *digests) compared(ctx context.Context, tasks []verify.Task, rs *readers
 	}
 	var touched []*digestTable
 	d.mu.Lock()
+	d.failures = 0
 	for i, task := range tasks {
 		t := d.table(task)
 		if t.rowWay {

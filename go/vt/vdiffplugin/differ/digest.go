@@ -45,12 +45,12 @@ type digests struct {
 func (r *run) verify(ctx context.Context, jobs []*job) (ranges []*digestTable, rows []*job, err error) {
 	tables, rows := r.digestible(ctx, jobs)
 	if len(tables) == 0 {
-		return nil, jobs, nil
+		return nil, rewound(jobs), nil
 	}
 	readers, err := r.openReaders(ctx)
 	if errors.Is(err, scan.ErrUnsupported) {
 		log.Info(fmt.Sprintf("vdiff %s: comparing rows under a fence: %v", r.v.UUID, err))
-		return nil, jobs, nil
+		return nil, rewound(jobs), nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -62,11 +62,11 @@ func (r *run) verify(ctx context.Context, jobs []*job) (ranges []*digestTable, r
 	}
 	for _, t := range tables {
 		d.tables[t.id] = t
-		if err := d.machine.Add(t.forMachine()); err == nil {
+		err := d.machine.Add(t.forMachine())
+		if err == nil {
 			continue
-		} else {
-			log.Warn(fmt.Sprintf("vdiff %s: table %s: its checkpoint cannot be continued, comparing it from the first row: %v", r.v.UUID, t.job.table.Name, err))
 		}
+		log.Warn(fmt.Sprintf("vdiff %s: table %s: its checkpoint cannot be continued, comparing it from the first row: %v", r.v.UUID, t.job.table.Name, err))
 		t.job.restart()
 		t.segments, t.told = nil, 0
 		if err := d.machine.Add(t.forMachine()); err != nil {
@@ -81,8 +81,23 @@ func (r *run) verify(ctx context.Context, jobs []*job) (ranges []*digestTable, r
 		return nil, nil, err
 	}
 	r.obs.Waiting("")
+	// A table that had been verified to its end before it was here has had no task that would have completed it.
+	if err := d.record(ctx, tables); err != nil {
+		return nil, nil, err
+	}
 	left, more := d.left()
-	return left, append(rows, more...), nil
+	return left, rewound(append(rows, more...)), nil
+}
+
+// rewound brings jobs that are to be compared row by row back to their lastpk: the row way knows no lanes, and the counts that
+// the lanes have left out belong to the rows before it.
+func rewound(jobs []*job) []*job {
+	for _, j := range jobs {
+		if err := j.rewind(); err != nil {
+			j.restart()
+		}
+	}
+	return jobs
 }
 
 // verifyConfig sizes the ranges.
@@ -105,7 +120,6 @@ func (d *digests) left() (ranges []*digestTable, rows []*job) {
 		case t.rowWay || !d.machine.Finished(id):
 			rows = append(rows, t.job)
 		case len(d.machine.LeftBuckets(id)) > 0:
-			t.job.restart()
 			rows = append(rows, t.job)
 		default:
 			t.left = d.machine.Left(id)
@@ -115,11 +129,6 @@ func (d *digests) left() (ranges []*digestTable, rows []*job) {
 				continue
 			}
 			ranges = append(ranges, t)
-		}
-	}
-	for _, j := range rows {
-		if err := j.rewind(); err != nil {
-			j.restart()
 		}
 	}
 	return ranges, rows

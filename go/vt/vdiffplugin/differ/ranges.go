@@ -55,12 +55,9 @@ func (r *run) compareRanges(ctx context.Context, tables []*digestTable) (rows []
 		}
 	}
 	for _, t := range tables {
-		if err := t.job.rewind(); err != nil {
-			t.job.restart()
-		}
 		rows = append(rows, t.job)
 	}
-	return rows, nil
+	return rewound(rows), nil
 }
 
 // tryRanges compares the tables in one fence, one after the other, and returns how many are completed.
