@@ -59,6 +59,11 @@ func openRows(ctx, bounded context.Context, reader Reader, call *scan.RowsCall, 
 			s.start = <-started
 			return s, nil
 		}
+		select {
+		case s.start = <-started: // and the rows ended already, well or not: next tells
+			return s, nil
+		default:
+		}
 		s.close()
 		if s.err == nil {
 			s.err = vterrors.Errorf(vtrpcpb.Code_INTERNAL, "the rows ended before their read view was open")
