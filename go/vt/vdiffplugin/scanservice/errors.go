@@ -50,7 +50,11 @@ func explain(ctx context.Context, cause error, where, what string, silence time.
 	if errors.As(err, &known) {
 		return err
 	}
-	if ctxErr := ctx.Err(); ctxErr != nil {
+	ctxErr := ctx.Err()
+	if deadline, ok := ctx.Deadline(); ctxErr == nil && ok && !time.Now().Before(deadline) {
+		ctxErr = context.DeadlineExceeded // the tablet knows the deadline too, and may be the first to notice
+	}
+	if ctxErr != nil {
 		code := vtrpcpb.Code_CANCELED
 		if errors.Is(ctxErr, context.DeadlineExceeded) {
 			code = vtrpcpb.Code_DEADLINE_EXCEEDED
