@@ -64,6 +64,7 @@ type orderedCursor struct {
 	previous  scan.Row // owns its memory; integer keys use last alone
 	last      int64
 	started   bool
+	end       key // the last key that is looked at, when its row is set
 }
 
 func newOrderedCursor(c *comparer, name string, source Source) *orderedCursor {
@@ -80,18 +81,36 @@ func (oc *orderedCursor) startAfter(row scan.Row) error {
 	if row.Lengths == nil {
 		return nil
 	}
+	start, err := oc.keyOf(row)
+	if err != nil {
+		return err
+	}
+	if oc.head.number = start.number; !oc.integer {
+		oc.head.row = start.row
+	}
+	oc.started = true
+	return nil
+}
+
+// endAt makes the cursor end behind the key of row.
+func (oc *orderedCursor) endAt(row scan.Row) (err error) {
+	if row.Lengths != nil {
+		oc.end, err = oc.keyOf(row)
+	}
+	return err
+}
+
+func (oc *orderedCursor) keyOf(row scan.Row) (key, error) {
+	k := key{row: row.Clone()}
 	if oc.integer {
 		value, _ := row.Value(oc.keyColumn)
 		number, ok := parseInteger(value, oc.unsigned)
 		if !ok {
-			return oc.notOrdered()
+			return key{}, oc.notOrdered()
 		}
-		oc.head.number = number
-	} else {
-		oc.head.row = row.Clone()
+		k.number = number
 	}
-	oc.started = true
-	return nil
+	return k, nil
 }
 
 func (oc *orderedCursor) next(ctx context.Context) error {
@@ -135,6 +154,26 @@ func (oc *orderedCursor) check() error {
 		}
 	}
 	oc.started = true
+	return oc.checkEnd()
+}
+
+// checkEnd ends the cursor when its head is behind the last key that is looked at.
+func (oc *orderedCursor) checkEnd() error {
+	if oc.end.row.Lengths == nil {
+		return nil
+	}
+	behind := oc.head.number > oc.end.number
+	if !oc.integer {
+		n, err := oc.c.compareKeys(oc.head.row, oc.end.row)
+		if err != nil {
+			return err
+		}
+		behind = n > 0
+	}
+	if behind {
+		oc.release()
+		oc.eof, oc.head = true, key{}
+	}
 	return nil
 }
 

@@ -40,6 +40,9 @@ func (m *merge) run(ctx context.Context) (Result, error) {
 		if err := cu.startAfter(m.counter.opts.After); err != nil {
 			return Result{}, err
 		}
+		if err := cu.endAt(m.counter.opts.UpTo); err != nil {
+			return Result{}, err
+		}
 	}
 	// Opening the streams was the slow part: their first rows are there, or will be soon.
 	for _, cu := range all {

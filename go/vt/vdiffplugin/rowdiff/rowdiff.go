@@ -41,6 +41,9 @@ type Options struct {
 	// After, when its Lengths are set, is a row with the key of the checkpoint that the streams start
 	// behind (other columns may be NULL): a merge checks that the first rows do come after it.
 	After scan.Row
+	// UpTo, when its Lengths are set, is a row with the last key that a merge looks at: rows behind it are as if they were
+	// not there. Result.Last is then only set when the comparison was stopped.
+	UpTo scan.Row
 	// MemoryLimit bounds the rows that Pair and Fold hold, in bytes.
 	MemoryLimit int64
 	// Passes and Pass make Pair and Fold look only at keys of hash class Pass of Passes. 0 and 1
