@@ -1433,8 +1433,10 @@ func (x *RowsRequest) GetReads() []*RowsRead {
 type RowsRead struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Index in RowsRequest.tables.
-	Table         uint32   `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
-	Ranges        []*Range `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Table  uint32   `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
+	Ranges []*Range `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	// Set: only the rows of some buckets, in no order. It excludes ranges. Since protocol version 2.
+	Buckets       *BucketFilter `protobuf:"bytes,3,opt,name=buckets,proto3" json:"buckets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1483,6 +1485,83 @@ func (x *RowsRead) GetRanges() []*Range {
 	return nil
 }
 
+func (x *RowsRead) GetBuckets() *BucketFilter {
+	if x != nil {
+		return x.Buckets
+	}
+	return nil
+}
+
+// BucketFilter passes the rows of some of the buckets that a Range with the same seed, buckets and bucket_key has digests of.
+type BucketFilter struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Seed      uint64                 `protobuf:"fixed64,1,opt,name=seed,proto3" json:"seed,omitempty"`
+	Buckets   int32                  `protobuf:"varint,2,opt,name=buckets,proto3" json:"buckets,omitempty"`
+	BucketKey []int32                `protobuf:"varint,3,rep,packed,name=bucket_key,json=bucketKey,proto3" json:"bucket_key,omitempty"`
+	// The numbers of the buckets.
+	Wanted        []int32 `protobuf:"varint,4,rep,packed,name=wanted,proto3" json:"wanted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BucketFilter) Reset() {
+	*x = BucketFilter{}
+	mi := &file_proto_vdiffscan_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BucketFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BucketFilter) ProtoMessage() {}
+
+func (x *BucketFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_vdiffscan_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BucketFilter.ProtoReflect.Descriptor instead.
+func (*BucketFilter) Descriptor() ([]byte, []int) {
+	return file_proto_vdiffscan_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *BucketFilter) GetSeed() uint64 {
+	if x != nil {
+		return x.Seed
+	}
+	return 0
+}
+
+func (x *BucketFilter) GetBuckets() int32 {
+	if x != nil {
+		return x.Buckets
+	}
+	return 0
+}
+
+func (x *BucketFilter) GetBucketKey() []int32 {
+	if x != nil {
+		return x.BucketKey
+	}
+	return nil
+}
+
+func (x *BucketFilter) GetWanted() []int32 {
+	if x != nil {
+		return x.Wanted
+	}
+	return nil
+}
+
 type RowsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -1497,7 +1576,7 @@ type RowsResponse struct {
 
 func (x *RowsResponse) Reset() {
 	*x = RowsResponse{}
-	mi := &file_proto_vdiffscan_proto_msgTypes[19]
+	mi := &file_proto_vdiffscan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1588,7 @@ func (x *RowsResponse) String() string {
 func (*RowsResponse) ProtoMessage() {}
 
 func (x *RowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_vdiffscan_proto_msgTypes[19]
+	mi := &file_proto_vdiffscan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1601,7 @@ func (x *RowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsResponse.ProtoReflect.Descriptor instead.
 func (*RowsResponse) Descriptor() ([]byte, []int) {
-	return file_proto_vdiffscan_proto_rawDescGZIP(), []int{19}
+	return file_proto_vdiffscan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RowsResponse) GetMessage() isRowsResponse_Message {
@@ -1592,7 +1671,7 @@ type RowsStart struct {
 
 func (x *RowsStart) Reset() {
 	*x = RowsStart{}
-	mi := &file_proto_vdiffscan_proto_msgTypes[20]
+	mi := &file_proto_vdiffscan_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1604,7 +1683,7 @@ func (x *RowsStart) String() string {
 func (*RowsStart) ProtoMessage() {}
 
 func (x *RowsStart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_vdiffscan_proto_msgTypes[20]
+	mi := &file_proto_vdiffscan_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1617,7 +1696,7 @@ func (x *RowsStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsStart.ProtoReflect.Descriptor instead.
 func (*RowsStart) Descriptor() ([]byte, []int) {
-	return file_proto_vdiffscan_proto_rawDescGZIP(), []int{20}
+	return file_proto_vdiffscan_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RowsStart) GetPosition() string {
@@ -1653,7 +1732,7 @@ type RowsBatch struct {
 
 func (x *RowsBatch) Reset() {
 	*x = RowsBatch{}
-	mi := &file_proto_vdiffscan_proto_msgTypes[21]
+	mi := &file_proto_vdiffscan_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1744,7 @@ func (x *RowsBatch) String() string {
 func (*RowsBatch) ProtoMessage() {}
 
 func (x *RowsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_vdiffscan_proto_msgTypes[21]
+	mi := &file_proto_vdiffscan_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1757,7 @@ func (x *RowsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsBatch.ProtoReflect.Descriptor instead.
 func (*RowsBatch) Descriptor() ([]byte, []int) {
-	return file_proto_vdiffscan_proto_rawDescGZIP(), []int{21}
+	return file_proto_vdiffscan_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RowsBatch) GetRead() uint32 {
@@ -1833,10 +1912,17 @@ const file_proto_vdiffscan_proto_rawDesc = "" +
 	"lockWaitNs\x12\x18\n" +
 	"\astreams\x18\x04 \x03(\x05R\astreams\x127\n" +
 	"\x06tables\x18\x05 \x03(\v2\x1f.vttabletext.vdiffscan.v1.TableR\x06tables\x128\n" +
-	"\x05reads\x18\x06 \x03(\v2\".vttabletext.vdiffscan.v1.RowsReadR\x05reads\"Y\n" +
+	"\x05reads\x18\x06 \x03(\v2\".vttabletext.vdiffscan.v1.RowsReadR\x05reads\"\x9b\x01\n" +
 	"\bRowsRead\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x127\n" +
-	"\x06ranges\x18\x02 \x03(\v2\x1f.vttabletext.vdiffscan.v1.RangeR\x06ranges\"\xd5\x01\n" +
+	"\x06ranges\x18\x02 \x03(\v2\x1f.vttabletext.vdiffscan.v1.RangeR\x06ranges\x12@\n" +
+	"\abuckets\x18\x03 \x01(\v2&.vttabletext.vdiffscan.v1.BucketFilterR\abuckets\"s\n" +
+	"\fBucketFilter\x12\x12\n" +
+	"\x04seed\x18\x01 \x01(\x06R\x04seed\x12\x18\n" +
+	"\abuckets\x18\x02 \x01(\x05R\abuckets\x12\x1d\n" +
+	"\n" +
+	"bucket_key\x18\x03 \x03(\x05R\tbucketKey\x12\x16\n" +
+	"\x06wanted\x18\x04 \x03(\x05R\x06wanted\"\xd5\x01\n" +
 	"\fRowsResponse\x12@\n" +
 	"\bprogress\x18\x01 \x01(\v2\".vttabletext.vdiffscan.v1.ProgressH\x00R\bprogress\x12;\n" +
 	"\x05start\x18\x02 \x01(\v2#.vttabletext.vdiffscan.v1.RowsStartH\x00R\x05start\x12;\n" +
@@ -1877,7 +1963,7 @@ func file_proto_vdiffscan_proto_rawDescGZIP() []byte {
 }
 
 var file_proto_vdiffscan_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_proto_vdiffscan_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_proto_vdiffscan_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_proto_vdiffscan_proto_goTypes = []any{
 	(Form)(0),              // 0: vttabletext.vdiffscan.v1.Form
 	(*Versions)(nil),       // 1: vttabletext.vdiffscan.v1.Versions
@@ -1899,12 +1985,13 @@ var file_proto_vdiffscan_proto_goTypes = []any{
 	(*Digest)(nil),         // 17: vttabletext.vdiffscan.v1.Digest
 	(*RowsRequest)(nil),    // 18: vttabletext.vdiffscan.v1.RowsRequest
 	(*RowsRead)(nil),       // 19: vttabletext.vdiffscan.v1.RowsRead
-	(*RowsResponse)(nil),   // 20: vttabletext.vdiffscan.v1.RowsResponse
-	(*RowsStart)(nil),      // 21: vttabletext.vdiffscan.v1.RowsStart
-	(*RowsBatch)(nil),      // 22: vttabletext.vdiffscan.v1.RowsBatch
-	nil,                    // 23: vttabletext.vdiffscan.v1.VindexFilter.ParamsEntry
-	nil,                    // 24: vttabletext.vdiffscan.v1.DigestAnswer.PositionsEntry
-	nil,                    // 25: vttabletext.vdiffscan.v1.RowsStart.PositionsEntry
+	(*BucketFilter)(nil),   // 20: vttabletext.vdiffscan.v1.BucketFilter
+	(*RowsResponse)(nil),   // 21: vttabletext.vdiffscan.v1.RowsResponse
+	(*RowsStart)(nil),      // 22: vttabletext.vdiffscan.v1.RowsStart
+	(*RowsBatch)(nil),      // 23: vttabletext.vdiffscan.v1.RowsBatch
+	nil,                    // 24: vttabletext.vdiffscan.v1.VindexFilter.ParamsEntry
+	nil,                    // 25: vttabletext.vdiffscan.v1.DigestAnswer.PositionsEntry
+	nil,                    // 26: vttabletext.vdiffscan.v1.RowsStart.PositionsEntry
 }
 var file_proto_vdiffscan_proto_depIdxs = []int32{
 	0,  // 0: vttabletext.vdiffscan.v1.Versions.forms:type_name -> vttabletext.vdiffscan.v1.Form
@@ -1914,7 +2001,7 @@ var file_proto_vdiffscan_proto_depIdxs = []int32{
 	5,  // 4: vttabletext.vdiffscan.v1.Header.target:type_name -> vttabletext.vdiffscan.v1.Target
 	7,  // 5: vttabletext.vdiffscan.v1.Table.key:type_name -> vttabletext.vdiffscan.v1.KeyColumn
 	8,  // 6: vttabletext.vdiffscan.v1.Table.filter:type_name -> vttabletext.vdiffscan.v1.VindexFilter
-	23, // 7: vttabletext.vdiffscan.v1.VindexFilter.params:type_name -> vttabletext.vdiffscan.v1.VindexFilter.ParamsEntry
+	24, // 7: vttabletext.vdiffscan.v1.VindexFilter.params:type_name -> vttabletext.vdiffscan.v1.VindexFilter.ParamsEntry
 	9,  // 8: vttabletext.vdiffscan.v1.Bound.values:type_name -> vttabletext.vdiffscan.v1.Value
 	10, // 9: vttabletext.vdiffscan.v1.Range.after:type_name -> vttabletext.vdiffscan.v1.Bound
 	10, // 10: vttabletext.vdiffscan.v1.Range.up_to:type_name -> vttabletext.vdiffscan.v1.Bound
@@ -1924,7 +2011,7 @@ var file_proto_vdiffscan_proto_depIdxs = []int32{
 	11, // 14: vttabletext.vdiffscan.v1.DigestRead.range:type_name -> vttabletext.vdiffscan.v1.Range
 	12, // 15: vttabletext.vdiffscan.v1.DigestResponse.progress:type_name -> vttabletext.vdiffscan.v1.Progress
 	16, // 16: vttabletext.vdiffscan.v1.DigestResponse.answer:type_name -> vttabletext.vdiffscan.v1.DigestAnswer
-	24, // 17: vttabletext.vdiffscan.v1.DigestAnswer.positions:type_name -> vttabletext.vdiffscan.v1.DigestAnswer.PositionsEntry
+	25, // 17: vttabletext.vdiffscan.v1.DigestAnswer.positions:type_name -> vttabletext.vdiffscan.v1.DigestAnswer.PositionsEntry
 	17, // 18: vttabletext.vdiffscan.v1.DigestAnswer.digests:type_name -> vttabletext.vdiffscan.v1.Digest
 	10, // 19: vttabletext.vdiffscan.v1.Digest.up_to:type_name -> vttabletext.vdiffscan.v1.Bound
 	10, // 20: vttabletext.vdiffscan.v1.Digest.last:type_name -> vttabletext.vdiffscan.v1.Bound
@@ -1932,21 +2019,22 @@ var file_proto_vdiffscan_proto_depIdxs = []int32{
 	6,  // 22: vttabletext.vdiffscan.v1.RowsRequest.tables:type_name -> vttabletext.vdiffscan.v1.Table
 	19, // 23: vttabletext.vdiffscan.v1.RowsRequest.reads:type_name -> vttabletext.vdiffscan.v1.RowsRead
 	11, // 24: vttabletext.vdiffscan.v1.RowsRead.ranges:type_name -> vttabletext.vdiffscan.v1.Range
-	12, // 25: vttabletext.vdiffscan.v1.RowsResponse.progress:type_name -> vttabletext.vdiffscan.v1.Progress
-	21, // 26: vttabletext.vdiffscan.v1.RowsResponse.start:type_name -> vttabletext.vdiffscan.v1.RowsStart
-	22, // 27: vttabletext.vdiffscan.v1.RowsResponse.batch:type_name -> vttabletext.vdiffscan.v1.RowsBatch
-	25, // 28: vttabletext.vdiffscan.v1.RowsStart.positions:type_name -> vttabletext.vdiffscan.v1.RowsStart.PositionsEntry
-	2,  // 29: vttabletext.vdiffscan.v1.VDiffScan.Hello:input_type -> vttabletext.vdiffscan.v1.HelloRequest
-	13, // 30: vttabletext.vdiffscan.v1.VDiffScan.Digest:input_type -> vttabletext.vdiffscan.v1.DigestRequest
-	18, // 31: vttabletext.vdiffscan.v1.VDiffScan.Rows:input_type -> vttabletext.vdiffscan.v1.RowsRequest
-	3,  // 32: vttabletext.vdiffscan.v1.VDiffScan.Hello:output_type -> vttabletext.vdiffscan.v1.HelloResponse
-	15, // 33: vttabletext.vdiffscan.v1.VDiffScan.Digest:output_type -> vttabletext.vdiffscan.v1.DigestResponse
-	20, // 34: vttabletext.vdiffscan.v1.VDiffScan.Rows:output_type -> vttabletext.vdiffscan.v1.RowsResponse
-	32, // [32:35] is the sub-list for method output_type
-	29, // [29:32] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	20, // 25: vttabletext.vdiffscan.v1.RowsRead.buckets:type_name -> vttabletext.vdiffscan.v1.BucketFilter
+	12, // 26: vttabletext.vdiffscan.v1.RowsResponse.progress:type_name -> vttabletext.vdiffscan.v1.Progress
+	22, // 27: vttabletext.vdiffscan.v1.RowsResponse.start:type_name -> vttabletext.vdiffscan.v1.RowsStart
+	23, // 28: vttabletext.vdiffscan.v1.RowsResponse.batch:type_name -> vttabletext.vdiffscan.v1.RowsBatch
+	26, // 29: vttabletext.vdiffscan.v1.RowsStart.positions:type_name -> vttabletext.vdiffscan.v1.RowsStart.PositionsEntry
+	2,  // 30: vttabletext.vdiffscan.v1.VDiffScan.Hello:input_type -> vttabletext.vdiffscan.v1.HelloRequest
+	13, // 31: vttabletext.vdiffscan.v1.VDiffScan.Digest:input_type -> vttabletext.vdiffscan.v1.DigestRequest
+	18, // 32: vttabletext.vdiffscan.v1.VDiffScan.Rows:input_type -> vttabletext.vdiffscan.v1.RowsRequest
+	3,  // 33: vttabletext.vdiffscan.v1.VDiffScan.Hello:output_type -> vttabletext.vdiffscan.v1.HelloResponse
+	15, // 34: vttabletext.vdiffscan.v1.VDiffScan.Digest:output_type -> vttabletext.vdiffscan.v1.DigestResponse
+	21, // 35: vttabletext.vdiffscan.v1.VDiffScan.Rows:output_type -> vttabletext.vdiffscan.v1.RowsResponse
+	33, // [33:36] is the sub-list for method output_type
+	30, // [30:33] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_proto_vdiffscan_proto_init() }
@@ -1965,7 +2053,7 @@ func file_proto_vdiffscan_proto_init() {
 		(*DigestResponse_Progress)(nil),
 		(*DigestResponse_Answer)(nil),
 	}
-	file_proto_vdiffscan_proto_msgTypes[19].OneofWrappers = []any{
+	file_proto_vdiffscan_proto_msgTypes[20].OneofWrappers = []any{
 		(*RowsResponse_Progress)(nil),
 		(*RowsResponse_Start)(nil),
 		(*RowsResponse_Batch)(nil),
@@ -1976,7 +2064,7 @@ func file_proto_vdiffscan_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_vdiffscan_proto_rawDesc), len(file_proto_vdiffscan_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -60,6 +60,7 @@ func TestScan(t *testing.T) {
 	t.Run("types", b.testTypes)
 	t.Run("keys", b.testKeys)
 	t.Run("wide", b.testWide)
+	t.Run("buckets", b.testBuckets)
 	t.Run("cancel", b.testCancel)
 	t.Run("snapshot", b.testSnapshot)
 	t.Run("positions", b.testWaitFor)

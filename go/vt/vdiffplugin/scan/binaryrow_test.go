@@ -4,7 +4,9 @@ package scan
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -125,12 +127,26 @@ func TestValueText(t *testing.T) {
 	f("-838:59:58.999", of(binlog.TypeTime, 0, 14, 3), 1, 34, 0, 0, 0, 22, 59, 58, 0x58, 0x3e, 0x0f, 0)
 	f("00:00:00", of(binlog.TypeTime, 0, 10, 0))
 	f("1.50", of(binlog.TypeNewDecimal, 0, 4, 2), '1', '.', '5', '0')
+	double := func(want string, decimals uint8, v float64) {
+		t.Helper()
+		f(want, of(binlog.TypeDouble, 0, 22, decimals), binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))...)
+	}
+	double("0.3333333333333333", notFixed, 1.0/3)
+	double("-0", notFixed, math.Copysign(0, -1))
+	double("0.00001", notFixed, 1e-5)
+	double("0.0000001", notFixed, 1e-7)
+	double("-1e-16", notFixed, -1e-16)
+	double("100000000000000", notFixed, 1e14)
+	double("1.5e20", notFixed, 1.5e20)
+	double("1e15", notFixed, 1e15)
+	double("3333333333333333.5", notFixed, 1e16/3)
+	double("1.50", 2, 1.5)
 	for _, broken := range []struct {
 		c   column
 		raw []byte
 	}{
 		{of(binlog.TypeDate, 0, 10, 0), []byte{1}}, {of(binlog.TypeTime, 0, 10, 0), []byte{1, 2}},
-		{of(binlog.TypeDateTime, 0, 26, 6), bytes.Repeat([]byte{0xff}, 11)}, {of(binlog.TypeDouble, 0, 10, 0), make([]byte, 8)},
+		{of(binlog.TypeDateTime, 0, 26, 6), bytes.Repeat([]byte{0xff}, 11)}, {of(binlog.TypeFloat, 0, 10, notFixed), make([]byte, 4)},
 	} {
 		_, err := broken.c.appendText(nil, broken.raw)
 		assert.Error(t, err)

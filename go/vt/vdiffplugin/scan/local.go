@@ -93,7 +93,7 @@ func (c *Call) answer(s *session, db string, tables []*compiled, rows *atomic.In
 			return nil, err
 		}
 		var err error
-		if a.Positions, err = s.positions(db, c.Streams, true); err != nil {
+		if a.Positions, err = s.positions(db, c.Streams); err != nil {
 			return nil, err
 		}
 	}

@@ -41,7 +41,11 @@ func (l *Local) Rows(ctx context.Context, call *RowsCall, start func(*RowsStart)
 			return err
 		}
 		for i, t := range tables {
-			if err := t.rows(s, i, call.Reads[i].Ranges, send, &rows); err != nil {
+			read := func() error { return t.rows(s, i, call.Reads[i].Ranges, send, &rows) }
+			if b := call.Reads[i].Buckets; b != nil {
+				read = func() error { return t.bucketRows(s, i, b, send, &rows) }
+			}
+			if err := read(); err != nil {
 				return vterrors.Wrapf(err, "table %s", t.Name)
 			}
 		}
@@ -68,6 +72,14 @@ func (c *RowsCall) compile() ([]*compiled, error) {
 		if ranges += len(read.Ranges); ranges > maxRanges {
 			return nil, invalid("more than %d ranges", maxRanges)
 		}
+		if b := read.Buckets; b != nil {
+			if len(read.Ranges) > 0 {
+				return nil, invalid("table %s: a read of ranges and of buckets", read.Table.Name)
+			}
+			if err := b.check(len(read.Table.Columns)); err != nil {
+				return nil, vterrors.Wrapf(err, "table %s", read.Table.Name)
+			}
+		}
 		for _, r := range read.Ranges {
 			if err := checkRange(read.Table, r); err != nil {
 				return nil, err
@@ -90,7 +102,7 @@ func (l *Local) openView(ctx context.Context, s *session, call *RowsCall) (*Rows
 		return nil, err
 	}
 	if len(call.Streams) > 0 {
-		if opened.Positions, err = s.positions(l.pool.connector().DBName(), call.Streams, false); err != nil {
+		if opened.Positions, err = s.positions(l.pool.connector().DBName(), call.Streams); err != nil {
 			return nil, err
 		}
 	}

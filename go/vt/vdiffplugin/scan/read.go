@@ -3,7 +3,6 @@
 package scan
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -32,7 +31,7 @@ type reader struct {
 	ends   []int
 	err    error // in the last row
 	hasher *digest.Hasher
-	bucket []byte // scratch for the bytes that decide on the bucket
+	bucket bucketOf
 	out    Digest
 }
 
@@ -88,6 +87,7 @@ func newReader(c *compiled, s *session, req *DigestRequest, columns []column, ro
 	if req.Buckets > 0 {
 		r.parser.want(true, req.BucketKey...)
 	}
+	r.bucket = bucketOf{seed: req.Seed, buckets: req.Buckets, key: req.BucketKey}
 	return r, nil
 }
 
@@ -168,30 +168,11 @@ func (r *reader) add(row []byte, long bool) error {
 		h = digest.Row(r.req.Seed, row)
 	}
 	bucket := 0
-	switch {
-	case r.req.Buckets == 0:
-	case len(r.req.BucketKey) == 0:
-		bucket = digest.Bucket(h, r.req.Buckets)
-	default:
-		bucket = digest.Bucket(r.bucketKey(), r.req.Buckets)
+	if r.req.Buckets > 0 {
+		bucket = r.bucket.number(r.parser.values, h)
 	}
 	r.out.Sums[bucket].Add(h)
 	return nil
-}
-
-// bucketKey hashes the columns that decide on the bucket. Lengths keep neighbours apart.
-func (r *reader) bucketKey() digest.Hash {
-	r.bucket = r.bucket[:0]
-	for _, i := range r.req.BucketKey {
-		raw := r.parser.values[i]
-		if raw == nil {
-			r.bucket = append(r.bucket, 0)
-			continue
-		}
-		r.bucket = binary.AppendUvarint(r.bucket, uint64(len(raw))+1)
-		r.bucket = append(r.bucket, raw...)
-	}
-	return digest.Row(r.req.Seed, r.bucket)
 }
 
 // note keeps the key of the last row, of which the memory is about to be used again. It is not done for every row since

@@ -17,7 +17,7 @@ type RowsCall struct {
 	// LockWait bounds the wait for these locks.
 	Lock     bool
 	LockWait time.Duration
-	// Streams asks for the positions of these streams, read in the view.
+	// Streams asks for the positions of these streams, read in the view: see Call.Streams.
 	Streams []int32
 	// Reads are done one after the other.
 	Reads []RowsRead
@@ -27,6 +27,17 @@ type RowsCall struct {
 type RowsRead struct {
 	Table  *Table
 	Ranges []pkrange.Range
+	// Buckets, when set, passes only the rows of some buckets, of the whole table and in no order. It excludes Ranges.
+	Buckets *BucketFilter
+}
+
+// BucketFilter passes the rows of some of the buckets that a DigestRequest with the same Seed, Buckets and BucketKey has.
+type BucketFilter struct {
+	Seed      uint64
+	Buckets   int
+	BucketKey []int
+	// Wanted has the numbers of the buckets whose rows pass.
+	Wanted []int
 }
 
 // RowsStart says that the read view is open.

@@ -3,8 +3,10 @@
 package scan
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -41,6 +43,9 @@ func (c *column) number(raw []byte) uint64 {
 	return binary.LittleEndian.Uint64(raw)
 }
 
+// notFixed is what a column definition has for the decimals of a DOUBLE that has no number of them.
+const notFixed = 31
+
 // appendText appends a raw value as the text protocol sends it.
 func (c *column) appendText(dst, raw []byte) ([]byte, error) {
 	switch {
@@ -61,8 +66,24 @@ func (c *column) appendText(dst, raw []byte) ([]byte, error) {
 		return appendDate(dst, raw, c.kind == binlog.TypeDate || c.kind == binlog.TypeNewDate, int(c.decimals))
 	case c.class == classTime:
 		return appendTime(dst, raw, int(c.decimals))
+	case c.class == classDouble && c.decimals < notFixed:
+		return strconv.AppendFloat(dst, math.Float64frombits(binary.LittleEndian.Uint64(raw)), 'f', int(c.decimals), 64), nil
+	case c.class == classDouble:
+		return appendDouble(dst, math.Float64frombits(binary.LittleEndian.Uint64(raw))), nil
 	}
 	return nil, vterrors.Errorf(vtrpcpb.Code_UNIMPLEMENTED, "column %s: values of type %v have no text of their own", c.name, c.sqlType)
+}
+
+// appendDouble appends the shortest text that means the number, with an exponent where MySQL has one.
+func appendDouble(dst []byte, v float64) []byte {
+	if a := math.Abs(v); a == 0 || a >= 1e-15 && (a < 1e15 || a < 1e16 && a != math.Trunc(a)) {
+		return strconv.AppendFloat(dst, v, 'f', -1, 64)
+	}
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, v, 'e', -1, 64)
+	e := start + bytes.LastIndexByte(dst[start:], 'e')
+	exponent, _ := strconv.Atoi(string(dst[e+1:])) // it is one
+	return strconv.AppendInt(dst[:e+1], int64(exponent), 10)
 }
 
 // appendPadded appends a number, not negative, with at least so many digits.

@@ -33,9 +33,9 @@ var applyingStates = []string{
 }
 
 // positions reads, in the session's read view, how far streams have come. vplayer writes a stream's position in the
-// transaction that writes the rows: in one view both belong together. When applying says so, a stream that neither applies
+// transaction that writes the rows: in one view both belong together. A stream that neither applies
 // changes nor has been stopped while it did, or that has tables still to copy, is an error with code FAILED_PRECONDITION.
-func (s *session) positions(db string, streams []int32, applying bool) (map[int32]string, error) {
+func (s *session) positions(db string, streams []int32) (map[int32]string, error) {
 	name := sidecar.GetIdentifier()
 	failed := func(format string, args ...any) (map[int32]string, error) {
 		return nil, vterrors.Errorf(vtrpcpb.Code_FAILED_PRECONDITION, format, args...)
@@ -52,7 +52,7 @@ func (s *session) positions(db string, streams []int32, applying bool) (map[int3
 			return nil, vterrors.Wrap(err, "read the positions of streams")
 		}
 		state := row[2].ToString()
-		if applying && !slices.Contains(applyingStates, state) {
+		if !slices.Contains(applyingStates, state) {
 			return failed("stream %d is in state %s", id, bounded(state))
 		}
 		position, err := binlogplayer.DecodePosition(row[1].ToString()) // it may be stored compressed
@@ -65,9 +65,6 @@ func (s *session) positions(db string, streams []int32, applying bool) (map[int3
 		if _, ok := positions[id]; !ok {
 			return failed("there is no stream %d", id)
 		}
-	}
-	if !applying {
-		return positions, nil
 	}
 	result, err = s.fetch(fmt.Sprintf("select distinct vrepl_id from %s.copy_state where vrepl_id in (%s)", name, sqlIDs(streams)))
 	if err != nil {

@@ -119,7 +119,7 @@ func TestGarbageBatches(t *testing.T) {
 		}
 		require.ErrorContains(t, err, want)
 	}
-	f("not asked for", &vdiffscanpb.RowsBatch{Read: 2})
+	f("not asked for", &vdiffscanpb.RowsBatch{Read: 3})
 	f("not asked for", &vdiffscanpb.RowsBatch{Read: 1, Range: 1})
 	f("cannot be decoded", &vdiffscanpb.RowsBatch{Fields: [][]byte{{1}}})
 	f("not whole rows", &vdiffscanpb.RowsBatch{Lengths: []int32{0}})

@@ -28,6 +28,7 @@ func rowsCall() *scan.RowsCall {
 		Reads: []scan.RowsRead{
 			{Table: testTable(), Ranges: []pkrange.Range{{}, {After: pkrange.Bound{{Kind: pkrange.Int, Int: 5}}}}},
 			{Table: &scan.Table{Name: "t2", Columns: []string{"a"}}, Ranges: []pkrange.Range{{}}},
+			{Table: &scan.Table{Name: "t3", Columns: []string{"a", "b"}}, Buckets: &scan.BucketFilter{Seed: 1<<63 + 5, Buckets: 16, BucketKey: []int{1}, Wanted: []int{0, 15}}},
 		},
 	}
 }

@@ -32,6 +32,9 @@ func encodeRowsCall(header *vdiffscanpb.Header, call *scan.RowsCall) (*vdiffscan
 		for _, rg := range r.Ranges {
 			read.Ranges = append(read.Ranges, encodeRange(rg))
 		}
+		if b := r.Buckets; b != nil {
+			read.Buckets = &vdiffscanpb.BucketFilter{Seed: b.Seed, Buckets: int32(b.Buckets), BucketKey: encodeInts(b.BucketKey), Wanted: encodeInts(b.Wanted)}
+		}
 		p.Reads = append(p.Reads, read)
 	}
 	p.Tables = tables.tables
@@ -69,6 +72,14 @@ func decodeRowsRequest(p *vdiffscanpb.RowsRequest) (*scan.RowsCall, error) {
 				return nil, vterrors.Wrapf(err, "read %d of the request", i)
 			}
 			read.Ranges = append(read.Ranges, rg)
+		}
+		if b := r.GetBuckets(); b != nil {
+			if b.GetBuckets() < 0 || b.GetBuckets() > maxBuckets || len(b.GetWanted()) > maxBuckets {
+				return nil, invalid("read %d of the request: %d of %d buckets", i, len(b.GetWanted()), b.GetBuckets())
+			}
+			read.Buckets = &scan.BucketFilter{
+				Seed: b.GetSeed(), Buckets: int(b.GetBuckets()), BucketKey: decodeInts(b.GetBucketKey()), Wanted: decodeInts(b.GetWanted()),
+			}
 		}
 		call.Reads = append(call.Reads, read)
 	}

@@ -18,8 +18,8 @@ import (
 
 // ProtocolVersion is the newest version of the protocol that this code speaks, MinProtocolVersion the oldest.
 const (
-	ProtocolVersion    = 1
-	MinProtocolVersion = 1
+	ProtocolVersion    = 2
+	MinProtocolVersion = 2
 )
 
 // versions is what one side speaks.
