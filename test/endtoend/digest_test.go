@@ -204,7 +204,35 @@ func TestMixedCluster(t *testing.T) {
 		s, err := b.small.Diff(ctx, "--tablet-types", mixed.types+",primary")
 		require.NoError(t, err)
 		b.matches(t, s, "s1", "s2", "s3")
+		if mixed.tablet == b.source() {
+			b.cleanUp(t, b.small)
+			b.testStockSource(t)
+		}
 		restart(mixed.tablet, false)
 	}
 	b.cleanUp(t, b.small)
+}
+
+// testStockSource: rows that come by VStreamRows are compared while the workflow runs, too, and differences are found exactly.
+func (b *bed) testStockSource(t *testing.T) {
+	ctx := testContext(t)
+	require.NoError(t, b.big.WaitRunning(ctx))
+	watch := watchStreams(ctx, b.big)
+	s, err := b.big.Diff(ctx, "--tablet-types", "primary")
+	require.NoError(t, err)
+	b.matches(t, s, "b1")
+	samples, touched := watch()
+	assert.Greater(t, samples, 5)
+	assert.Zero(t, len(touched), "samples in which a stream was touched: %v", touched[:min(len(touched), 3)])
+
+	result, err := b.target().Query(ctx, "select id from b1 where id > 300000 order by id limit 1")
+	require.NoError(t, err)
+	changed := result.Rows[0][0].ToString()
+	require.NoError(t, b.target().Exec(ctx, "update b1 set n = n + 1 where id = "+changed, "insert into b1 values (-5, 'extra', 1)"))
+	s, err = b.big.Diff(ctx, "--tablet-types", "primary")
+	require.NoError(t, err)
+	table := s.TableSummaryMap["b1"]
+	assert.Equal(t, []int64{bigRows - 1, 1, 0, 1}, []int64{table.MatchingRows, table.MismatchedRows, table.ExtraRowsSource, table.ExtraRowsTarget})
+	require.NoError(t, b.target().Exec(ctx, "update b1 set n = n - 1 where id = "+changed, "delete from b1 where id = -5"))
+	b.cleanUp(t, b.big)
 }

@@ -26,6 +26,9 @@ import (
 // work reads the digests of tasks, the target first and then all sources at positions that are not before
 // the target's: the order is what makes a match a proof. Its error ends the run.
 func (d *digests) work(ctx context.Context, tasks []verify.Task, rs *readers) error {
+	if rs.streamed {
+		return d.workStreamed(ctx, tasks, rs)
+	}
 	started := time.Now()
 	closed := d.r.obs.View()
 	target, err := rs.target.Digest(ctx, &scan.Call{
@@ -140,33 +143,37 @@ func (d *digests) compared(ctx context.Context, tasks []verify.Task, rs *readers
 	for _, source := range sources {
 		took = max(took, source.ReadView)
 	}
-	var touched []*digestTable
-	d.mu.Lock()
-	d.failures = 0
+	compared := tasks[:0]
+	var outcomes []verify.Outcome
 	for i, task := range tasks {
-		t := d.table(task)
-		if t.rowWay {
-			continue
-		}
-		if !sameForm(i, target, sources) {
-			d.mu.Unlock()
-			d.toRows(task.Table, "MySQL sends its columns in unlike types")
-			d.mu.Lock()
-			continue
-		}
-		o := outcomeOf(i, t.job.table.Reference, target, sources)
-		o.SamePosition, o.Took = unchanged, took
-		d.machine.Compared(task.ID, o, time.Since(d.started))
-		touched = append(touched, t)
-	}
-	d.wakeLocked()
-	d.mu.Unlock()
-	for i := range tasks {
 		d.r.obs.Read(target.Digests[i].Read, target.Digests[i].Bytes)
 		for _, source := range sources {
 			d.r.obs.Read(source.Digests[i].Read, source.Digests[i].Bytes)
 		}
+		if !sameForm(i, target, sources) {
+			d.toRows(task.Table, "MySQL sends its columns in unlike types")
+			continue
+		}
+		o := outcomeOf(i, d.table(task).job.table.Reference, target, sources)
+		o.SamePosition, o.Took = unchanged, took
+		compared, outcomes = append(compared, task), append(outcomes, o)
 	}
+	return d.settled(ctx, compared, outcomes)
+}
+
+// settled tells the machine the outcomes of tasks and writes down what they have brought.
+func (d *digests) settled(ctx context.Context, tasks []verify.Task, outcomes []verify.Outcome) error {
+	var touched []*digestTable
+	d.mu.Lock()
+	d.failures = 0
+	for i, task := range tasks {
+		if t := d.table(task); !t.rowWay {
+			d.machine.Compared(task.ID, outcomes[i], time.Since(d.started))
+			touched = append(touched, t)
+		}
+	}
+	d.wakeLocked()
+	d.mu.Unlock()
 	slices.SortFunc(touched, func(a, b *digestTable) int { return cmp.Compare(a.id, b.id) })
 	return d.record(ctx, slices.Compact(touched))
 }

@@ -58,7 +58,7 @@ func (r *run) verify(ctx context.Context, jobs []*job) (ranges []*digestTable, r
 	r.setBounds(ctx, readers, tables)
 	d := &digests{
 		r: r, seed: rand.Uint64(), started: time.Now(), readers: readers,
-		machine: verify.New(r.verifyConfig()), tables: make(map[verify.TableID]*digestTable, len(tables)), changed: make(chan struct{}),
+		machine: verify.New(r.verifyConfig(readers.streamed)), tables: make(map[verify.TableID]*digestTable, len(tables)), changed: make(chan struct{}),
 	}
 	for _, t := range tables {
 		d.tables[t.id] = t
@@ -100,12 +100,17 @@ func rewound(jobs []*job) []*job {
 	return jobs
 }
 
-// verifyConfig sizes the ranges.
-func (r *run) verifyConfig() verify.Config {
-	return verify.Config{
+// verifyConfig sizes the ranges. Where a source is read by VStreamRows every range locks its table there for a moment, so that
+// they are larger.
+func (r *run) verifyConfig(streamed bool) verify.Config {
+	cfg := verify.Config{
 		Workers: r.Concurrency, FirstRows: 10_000, MinRows: 1_000, MaxRows: 200_000, MaxBytes: 64 << 20, TaskTime: time.Second,
 		Tries: 3, RetryAfter: 100 * time.Millisecond, MaxPending: 64, MaxFence: maxFenceRanges,
 	}
+	if streamed {
+		cfg.FirstRows, cfg.MaxRows, cfg.MaxBytes, cfg.TaskTime = 50_000, 1_000_000, 256<<20, 5*time.Second
+	}
+	return cfg
 }
 
 // maxFenceRanges is how many ranges of a table a fence reads one by one. A table that has more of them differs so much
@@ -119,12 +124,12 @@ func (d *digests) left() (ranges []*digestTable, rows []*job) {
 		case t.completed:
 		case t.rowWay || !d.machine.Finished(id):
 			rows = append(rows, t.job)
-		case len(d.machine.LeftBuckets(id)) > 0:
-			rows = append(rows, t.job)
 		default:
-			t.left = d.machine.Left(id)
-			t.verified = d.machine.Stats(id).Rows
-			if len(t.left) > maxFenceRanges || !t.job.table.Digest.Ranged {
+			t.left, t.verified = d.machine.Left(id), d.machine.Stats(id).Rows
+			if !t.job.table.Digest.Ranged {
+				t.buckets = &scan.BucketFilter{Seed: d.seed, Buckets: buckets, BucketKey: t.job.table.Digest.BucketKey, Wanted: d.machine.LeftBuckets(id)}
+			}
+			if len(t.left) > maxFenceRanges {
 				rows = append(rows, t.job)
 				continue
 			}

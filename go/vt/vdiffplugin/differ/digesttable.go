@@ -35,10 +35,11 @@ type digestTable struct {
 	min, max       *pkrange.Value   // of a key of one integer column, nil when not known
 	last           pkrange.Bound    // the last key that was seen at the table's end
 
-	rowWay    bool            // it is compared row by row
-	left      []pkrange.Range // what the machine has left for the fence
-	verified  int64           // rows
-	told      int64           // rows that the observer knows of
+	rowWay    bool               // it is compared row by row
+	left      []pkrange.Range    // what the machine has left for the fence
+	buckets   *scan.BucketFilter // the same of a table that is not ranged
+	verified  int64              // rows
+	told      int64              // rows that the observer knows of
 	completed bool
 
 	saving sync.Mutex // one checkpoint at a time

@@ -21,6 +21,8 @@ import (
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/rowdiff"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
+
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 )
 
 // compareRanges compares the rows of the ranges that digests have left, of all tables in one fence: only here a
@@ -43,7 +45,14 @@ func (r *run) compareRanges(ctx context.Context, tables []*digestTable) (rows []
 		if class, ok := sidecar.ClassOf(err); ok && class == sidecar.Permanent {
 			return nil, err // no table's fault: the workflow is gone
 		}
-		if cannotScan(err) || errors.Is(err, rowdiff.ErrNotOrdered) || try >= maxTries {
+		hopeless := try >= maxTries || cannotScan(err) || errors.Is(err, rowdiff.ErrNotOrdered) || errors.Is(err, rowdiff.ErrMemory)
+		var one *rangesError
+		if hopeless && errors.As(err, &one) {
+			log.Warn(fmt.Sprintf("vdiff %s: comparing the table row by row as a whole: %v", r.v.UUID, err))
+			rows, tables, try = append(rows, tables[0].job), tables[1:], 0
+			continue
+		}
+		if hopeless {
 			log.Warn(fmt.Sprintf("vdiff %s: comparing %d tables row by row as a whole: %v", r.v.UUID, len(tables), err))
 			break
 		}
@@ -65,6 +74,9 @@ func (r *run) tryRanges(ctx context.Context, tables []*digestTable) (int, error)
 	rs, err := r.openReaders(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if rs.streamed {
+		return 0, scan.ErrUnsupported
 	}
 	if err := r.catchUp(ctx, rs.picked); err != nil {
 		return 0, err
@@ -96,11 +108,24 @@ func (r *run) tryRanges(ctx context.Context, tables []*digestTable) (int, error)
 			if ctx.Err() == nil && viewCtx.Err() != nil {
 				err = sidecar.AsTransient(context.Cause(viewCtx))
 			}
-			return i, fmt.Errorf("table %s: %w", t.job.table.Name, err)
+			return i, &rangesError{table: t.job.table.Name, err: err}
 		}
 	}
 	return len(tables), nil
 }
+
+// rangesError is an error in the ranges of one table: the others may still be compared.
+type rangesError struct {
+	table string
+	err   error
+}
+
+func (e *rangesError) Error() string { return fmt.Sprintf("table %s: %v", e.table, e.err) }
+
+func (e *rangesError) Unwrap() error { return e.err }
+
+// ErrorCode is part of vterrors.ErrorWithCode.
+func (e *rangesError) ErrorCode() vtrpcpb.Code { return vterrors.Code(e.err) }
 
 // openRanges opens the read views of all tables inside a fence: the sources' first, then, when the streams are at
 // the sources' positions, the target's.
@@ -143,7 +168,7 @@ var errOpenWait = errors.New("a read view did not open within twice --vdiff-plug
 func (r *run) rowsCall(tables []*digestTable, source bool) *scan.RowsCall {
 	call := &scan.RowsCall{Lock: source, LockWait: r.LockWait}
 	for _, t := range tables {
-		read := scan.RowsRead{Table: t.target, Ranges: t.left}
+		read := scan.RowsRead{Table: t.target, Ranges: t.left, Buckets: t.buckets}
 		if source {
 			read.Table = t.source
 		}
@@ -173,7 +198,7 @@ func (r *run) compareTable(ctx context.Context, t *digestTable, i int, streams [
 	counted := report.NewBuilder(j.table, j.report.Report(), r.reportOptions())
 	counted.AddMatching(t.verified)
 	out := &sink{report: counted, source: fields.fields, target: targetRows.fields}
-	done, err := rowdiff.Compare(ctx, j.table, true, sources, targetRows, out, rowdiff.Options{MemoryLimit: r.MemoryLimit})
+	done, err := rowdiff.Compare(ctx, j.table, t.buckets == nil, sources, targetRows, out, rowdiff.Options{MemoryLimit: r.MemoryLimit})
 	if err != nil {
 		return err
 	}
@@ -194,6 +219,10 @@ func (r *run) compareTable(ctx context.Context, t *digestTable, i int, streams [
 	}
 	r.obs.RowsCompared(j.table.Name, done.Done)
 	r.obs.Phase(j.table.Name, phaseCompare, time.Since(start))
-	log.Info(fmt.Sprintf("vdiff %s: table %s: %d rows verified, %d compared in %d ranges, different: %v", r.v.UUID, j.table.Name, t.verified, done.Done, len(t.left), result.Different()))
+	parts := fmt.Sprintf("%d ranges", len(t.left))
+	if t.buckets != nil {
+		parts = fmt.Sprintf("%d of %d buckets", len(t.buckets.Wanted), t.buckets.Buckets)
+	}
+	log.Info(fmt.Sprintf("vdiff %s: table %s: %d rows verified, %d compared in %s, different: %v", r.v.UUID, j.table.Name, t.verified, done.Done, parts, result.Different()))
 	return nil
 }

@@ -5,9 +5,12 @@ package differ
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
+	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/topo/topoproto"
 	"vitess.io/vitess/go/vt/vterrors"
 
@@ -31,9 +34,11 @@ type readers struct {
 	streams []int32  // likewise
 	// waitFor is what the target tablet, when it is a replica, must have executed before it is read.
 	waitFor string
+	// streamed says that a source has no scan service: all sources are read by VStreamRows, and sources has no use.
+	streamed bool
 }
 
-// openReaders chooses tablets. Its error is scan.ErrUnsupported when one of them has no scan service.
+// openReaders chooses tablets. Its error is scan.ErrUnsupported when that of the target has no scan service.
 func (r *run) openReaders(ctx context.Context) (*readers, error) {
 	streams, err := r.Store.Streams(ctx, r.v.Workflow)
 	if err != nil {
@@ -47,11 +52,17 @@ func (r *run) openReaders(ctx context.Context) (*readers, error) {
 		return nil, err
 	}
 	rs := &readers{picked: picked, sources: make([]Reader, len(r.shards))}
+	var streamed atomic.Bool
 	g, gctx := errgroup.WithContext(ctx)
 	for i, s := range r.shards {
 		rs.streams = append(rs.streams, s.streamID)
 		g.Go(contained(func() (err error) {
 			rs.sources[i], err = r.openReader(gctx, picked.sources[s.streamID], r.sourceTopo != r.TopoServer)
+			if errors.Is(err, scan.ErrUnsupported) {
+				log.Info(fmt.Sprintf("vdiff %s: source tablet %s is read by VStreamRows: %v", r.v.UUID, topoproto.TabletAliasString(picked.sources[s.streamID].Alias), err))
+				streamed.Store(true)
+				return nil
+			}
 			return err
 		}))
 	}
@@ -61,6 +72,9 @@ func (r *run) openReaders(ctx context.Context) (*readers, error) {
 	}))
 	if err := g.Wait(); err != nil {
 		return nil, err
+	}
+	if rs.streamed = streamed.Load(); rs.streamed {
+		return rs, r.waitForTarget(ctx, picked.target)
 	}
 	if local := r.Tablet(); !topoproto.TabletAliasEqual(local.Alias, picked.target.Alias) {
 		if rs.waitFor, err = r.tmc.PrimaryPosition(ctx, local); err != nil {
