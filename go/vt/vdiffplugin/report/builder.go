@@ -82,6 +82,7 @@ func (b *Builder) AddMismatch(source, target []sqltypes.Value) {
 	keep(b, &b.report.MismatchedRowsDiffs, &b.mismatched, func(maxValue int) (*vdiff.DiffMismatch, bool) {
 		s, cutSource := b.sample(sourceSide, source, maxValue)
 		t, cutTarget := b.sample(targetSide, target, maxValue)
+		t.Query += b.repair(source, target, maxValue)
 		return &vdiff.DiffMismatch{Source: s, Target: t}, cutSource || cutTarget
 	})
 }
@@ -94,7 +95,9 @@ func (b *Builder) AddExtraSource(row []sqltypes.Value) {
 		return
 	}
 	keep(b, &b.report.ExtraRowsSourceDiffs, &b.extraSource, func(maxValue int) (*vdiff.RowDiff, bool) {
-		return b.sample(sourceSide, row, maxValue)
+		sample, cut := b.sample(sourceSide, row, maxValue)
+		sample.Query += b.repair(row, nil, maxValue)
+		return sample, cut
 	})
 }
 
@@ -106,7 +109,9 @@ func (b *Builder) AddExtraTarget(row []sqltypes.Value) {
 		return
 	}
 	keep(b, &b.report.ExtraRowsTargetDiffs, &b.extraTarget, func(maxValue int) (*vdiff.RowDiff, bool) {
-		return b.sample(targetSide, row, maxValue)
+		sample, cut := b.sample(targetSide, row, maxValue)
+		sample.Query += b.repair(nil, row, maxValue)
+		return sample, cut
 	})
 }
 

@@ -1,0 +1,130 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"vitess.io/vitess/go/sqltypes"
+	"vitess.io/vitess/go/vt/sqlparser"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+)
+
+// repairMark stands between a statement that reads a row and the one that would make the target's row like the source's. It begins
+// a comment: whoever runs the whole text has read the row and changed nothing.
+const repairMark = " -- repair of the target: "
+
+// repair returns a statement that makes the target's row equal to the source's, either of which is nil where there is no such
+// row. It does nothing to a row that has changed since it was compared: all values that were seen are in its condition. It is "" where
+// no such statement can be written: when a value is longer than maxValue, when rows of the target are made of several of the source, or when
+// values are not to be shown.
+func (b *Builder) repair(source, target []sqltypes.Value, maxValue int) string {
+	if !b.options.DebugQuery || b.options.OnlyPKs || b.table.Aggregated {
+		return ""
+	}
+	for i := range b.table.Columns {
+		if b.table.Columns[i].TimeZones || source != nil && source[i].Len() > maxValue || target != nil && target[i].Len() > maxValue {
+			return ""
+		}
+	}
+	table := sqlparser.String(sqlparser.NewIdentifierCS(b.table.Name))
+	if target == nil {
+		return b.insert(table, source)
+	}
+	where := b.asSeen(target)
+	if where == "" {
+		return ""
+	}
+	if source == nil {
+		return repairMark + "delete from " + table + where
+	}
+	var set []string
+	for i := range b.table.Columns {
+		c := &b.table.Columns[i]
+		if !c.Generated && !sameValue(source[i], target[i]) {
+			set = append(set, quoted(c.Name)+"="+assigned(source[i], c.Source))
+		}
+	}
+	if len(set) == 0 {
+		return ""
+	}
+	return repairMark + "update " + table + " set " + strings.Join(set, ", ") + where
+}
+
+func (b *Builder) insert(table string, row []sqltypes.Value) string {
+	var names, values []string
+	for i := range b.table.Columns {
+		if c := &b.table.Columns[i]; !c.Generated {
+			names, values = append(names, quoted(c.Name)), append(values, assigned(row[i], c.Source))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return repairMark + "insert into " + table + " (" + strings.Join(names, ", ") + ") values (" + strings.Join(values, ", ") + ");"
+}
+
+// asSeen returns the condition for the target's row as it was seen, the key first, and the end of the statement.
+func (b *Builder) asSeen(row []sqltypes.Value) string {
+	var where []string
+	for _, i := range b.table.Key {
+		where = append(where, b.seen(i, row[i]))
+	}
+	for i := range b.table.Columns {
+		if !b.isKey[i] {
+			where = append(where, b.seen(i, row[i]))
+		}
+	}
+	if len(where) == 0 {
+		return ""
+	}
+	if b.table.TargetFilter != "" {
+		where = append(where, b.table.TargetFilter)
+	}
+	end := ";"
+	if !b.table.KeyUnique {
+		end = " limit 1;" // of rows that are the same
+	}
+	return " where " + strings.Join(where, " and ") + end
+}
+
+// seen returns SQL that is true for exactly the value of column i: not for text that is only equal under the collation, except in a
+// key, which an index is to find.
+func (b *Builder) seen(i int, v sqltypes.Value) string {
+	c := &b.table.Columns[i]
+	switch {
+	case v.IsNull() || b.isKey[i] && b.table.KeyUnique:
+		return condition(c.TargetExpr, v, c.Target)
+	case c.Target.Type == sqltypes.Float32: // MySQL compares what it has, which is more than it prints
+		return "cast(" + c.TargetExpr + " as char)='" + v.ToString() + "'"
+	case c.Target.Charset == "" || c.Target.Charset == "binary" || c.Target.Type == sqltypes.TypeJSON || v.Len() == 0:
+		return condition(c.TargetExpr, v, c.Target)
+	}
+	return "cast(" + c.TargetExpr + " as binary)=" + bytesLiteral(v.Raw())
+}
+
+// bytesLiteral returns SQL for a string of bytes whatever the session's charset is.
+func bytesLiteral(raw []byte) string {
+	for _, c := range raw {
+		if c < ' ' || c > '~' {
+			return "0x" + hex.EncodeToString(raw)
+		}
+	}
+	return sqltypes.EncodeStringSQL(string(raw))
+}
+
+// assigned returns SQL for a value that is to be stored.
+func assigned(v sqltypes.Value, t plan.ColumnType) string {
+	if v.IsNull() {
+		return "null"
+	}
+	return literal(v, t)
+}
+
+func sameValue(a, b sqltypes.Value) bool {
+	return a.IsNull() == b.IsNull() && string(a.Raw()) == string(b.Raw())
+}
+
+func quoted(name string) string { return sqlparser.String(sqlparser.NewIdentifierCI(name)) }
