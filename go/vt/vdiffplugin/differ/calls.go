@@ -42,6 +42,9 @@ func (d *digests) work(ctx context.Context, tasks []verify.Task, rs *readers) er
 		return d.failed(ctx, tasks, rs, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "target: %d digests for %d ranges", len(target.Digests), len(tasks)))
 	}
 	d.walked(tasks, target, time.Since(started))
+	for i, task := range tasks {
+		d.learnBounds(ctx, rs, task, &target.Digests[i])
+	}
 	tasks = walkedRanges(tasks, target)
 
 	answers := make([]*scan.Answer, len(rs.sources))

@@ -33,6 +33,7 @@ type digestTable struct {
 	source, target *scan.Table
 	segments       []verify.Segment // where its checkpoint left it
 	min, max       *pkrange.Value   // of a key of one integer column, nil when not known
+	asked          bool             // whether MySQL was asked for min and max
 	last           pkrange.Bound    // the last key that was seen at the table's end
 
 	rowWay    bool               // it is compared row by row
@@ -119,15 +120,20 @@ func (t *digestTable) reached(task verify.Task, answer *scan.Digest) {
 	}
 }
 
-// setBounds finds the smallest and the largest key of large tables, to cut them into lanes.
+// laned says whether a table can be cut into lanes: by integers.
+func (t *digestTable) laned() bool {
+	return len(t.target.Key) == 1 && sqltypes.IsIntegral(t.job.table.Columns[t.job.table.Key[0]].Target.Type)
+}
+
+// setBounds finds the smallest and the largest key of tables that are large by what the statistics say, to cut them into lanes.
 func (r *run) setBounds(ctx context.Context, rs *readers, tables []*digestTable) {
 	var g errgroup.Group
 	g.SetLimit(r.Concurrency)
 	for _, t := range tables {
-		key := t.target.Key
-		if t.job.rows < 4*10_000 || len(key) != 1 || !sqltypes.IsIntegral(t.job.table.Columns[t.job.table.Key[0]].Target.Type) {
+		if t.job.rows < 4*10_000 || !t.laned() {
 			continue
 		}
+		t.asked = true
 		g.Go(contained(func() error {
 			var err error
 			t.min, t.max, err = r.bounds(ctx, rs, t)
@@ -138,6 +144,27 @@ func (r *run) setBounds(ctx context.Context, rs *readers, tables []*digestTable)
 		}))
 	}
 	_ = g.Wait() // no error is returned
+}
+
+// learnBounds is setBounds for a table that has turned out to be larger than the statistics say: MySQL keeps them for a day, and
+// they may be those of the empty table.
+func (d *digests) learnBounds(ctx context.Context, rs *readers, task verify.Task, walked *scan.Digest) {
+	t := d.table(task)
+	d.mu.Lock()
+	ask := !t.asked && task.Limit > 0 && len(walked.UpTo) > 0 && t.laned()
+	t.asked = t.asked || ask
+	d.mu.Unlock()
+	if !ask {
+		return
+	}
+	smallest, largest, err := d.r.bounds(ctx, rs, t)
+	if err != nil || smallest == nil {
+		return // it stays in one lane
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.machine.SetBounds(t.id, smallest, largest)
+	d.wakeLocked()
 }
 
 // bounds asks for the smallest and the largest value of a key of one integer column.

@@ -101,6 +101,7 @@ func (d *digests) streamTask(ctx context.Context, task verify.Task, rs *readers)
 	}
 	took := time.Since(started)
 	d.walked([]verify.Task{task}, &scan.Answer{Digests: []scan.Digest{walk}}, took)
+	d.learnBounds(ctx, rs, task, &walk)
 	for _, m := range meters {
 		d.r.obs.Read(m.rows, m.bytes)
 	}

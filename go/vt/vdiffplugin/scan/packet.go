@@ -52,11 +52,11 @@ func (p *packets) reset(r io.Reader) {
 
 // mysqld sends a long result in pieces of 16 KB. A reader that takes each of them as it comes is woken up for each, which costs
 // both sides more than the rows do, most of all on virtual machines. So while a result is long, and what was there at the last
-// read was little, a reader waits until there is more: less long than it takes mysqld to fill the socket.
+// read was not much, a reader waits until there is more: less long than it takes mysqld to fill the socket.
 const (
-	patience     = 500 * time.Microsecond
+	patience     = 400 * time.Microsecond
 	patientAfter = 1 << 19 // bytes
-	patientBelow = 1 << 16
+	patientBelow = 1 << 17
 )
 
 // isSocket says whether a read returns all that is there. With TLS it returns one record.
@@ -82,7 +82,7 @@ func (p *packets) fill(n int) error {
 	}
 	for p.end-p.pos < n {
 		if p.patient && p.total > patientAfter && p.got < patientBelow {
-			time.Sleep(patience)
+			nap(patience)
 		}
 		m, err := p.r.Read(p.buf[p.end:])
 		p.end += m

@@ -35,6 +35,9 @@ func (db *DB) EnsureTables(ctx context.Context, vdiffID int64, tables []string, 
 func (db *DB) ensureTables(ctx context.Context, vdiffID int64, tables []string) error {
 	estimates := make(map[string]int64, len(tables))
 	err := db.do(ctx, "estimate the rows of the tables", func(w *work) error {
+		// MySQL keeps what it has shown once for a day, and that may be of when the table was empty. Where it knows no such
+		// variable it keeps nothing.
+		_, _ = w.exec("set session information_schema_stats_expiry = 0")
 		qr, err := w.exec("select table_name as table_name, table_rows as table_rows from information_schema.tables where table_schema = %a and table_name in %a",
 			db.dbName, tables)
 		if err != nil {

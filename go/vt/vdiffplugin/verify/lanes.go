@@ -38,7 +38,7 @@ func (m *Machine) cutLargest(now time.Duration) bool {
 		var largest *segment
 		most := float64(2 * m.config.FirstRows)
 		for _, t := range m.order {
-			if t.Min == nil || t.Max == nil || t.Buckets > 0 || t.Rows <= 4*m.config.FirstRows || m.blocked(t) {
+			if t.Min == nil || t.Max == nil || t.Buckets > 0 || m.blocked(t) || t.expected() <= float64(4*m.config.FirstRows) {
 				continue
 			}
 			density := t.density()
@@ -73,8 +73,22 @@ func (t *table) density() float64 {
 			span += pkrange.Span(s.r, *t.Min, *t.Max)
 		}
 	}
-	if span == 0 || t.Rows <= t.walked {
+	if span == 0 {
 		return 0
 	}
-	return float64(t.Rows-t.walked) / span
+	return max(0, t.expected()-float64(t.walked)) / span
+}
+
+// expected estimates the rows of a table whose Min and Max are known: as it was said at first, which may be a day old or of when the
+// table was empty, or as the walks so far make likely, where that is more.
+func (t *table) expected() float64 {
+	rows, all := float64(t.Rows), pkrange.Span(pkrange.Range{}, *t.Min, *t.Max)
+	done := all
+	for _, s := range t.lanes {
+		done -= pkrange.Span(s.r, *t.Min, *t.Max)
+	}
+	if done >= 1 && t.walked > 0 {
+		rows = max(rows, float64(t.walked)*all/done)
+	}
+	return rows
 }

@@ -112,6 +112,14 @@ func CheckSegments(segments []Segment) error {
 	return nil
 }
 
+// SetBounds tells the smallest and the largest value of a table's first key column, an integer, where Add did not: the table can
+// be cut into lanes from now on.
+func (m *Machine) SetBounds(id TableID, smallest, largest *pkrange.Value) {
+	if t := m.tables[id]; t != nil && t.Buckets == 0 && t.Min == nil {
+		t.Min, t.Max = smallest, largest
+	}
+}
+
 // Remove forgets a table. Whatever is told about tasks of it is ignored from then on.
 func (m *Machine) Remove(id TableID) {
 	t := m.tables[id]

@@ -142,6 +142,8 @@ func (s *script) run(out *strings.Builder, fields []string) {
 			o.EqualBuckets, o.BucketRows = append(o.EqualBuckets, word[0] == 'e'), append(o.BucketRows, rows)
 		}
 		s.m.Compared(task, o, s.now)
+	case "bounds":
+		s.m.SetBounds(id, &bound(options["min"])[0], &bound(options["max"])[0])
 	case "failed":
 		s.m.Failed(task, s.now)
 	case "abandon":
