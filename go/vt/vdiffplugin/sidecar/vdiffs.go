@@ -3,12 +3,16 @@
 package sidecar
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+
+	querypb "vitess.io/vitess/go/vt/proto/query"
 )
 
 const selectVDiff = `select id as id, vdiff_uuid as vdiff_uuid, workflow as workflow, keyspace as keyspace, shard as shard,
@@ -159,10 +163,17 @@ func (db *DB) VDiffSummary(ctx context.Context, id int64) (*sqltypes.Result, err
 			t.table_name as table_name, t.state as table_state, t.table_rows as table_rows, t.rows_compared as rows_compared,
 			coalesce(t.mismatch, 0) <> 0 as has_mismatch, t.report as report
 			from %#s.vdiff as v left join %#s.vdiff_table as t on t.vdiff_id = v.id
-			where v.id = %a and v.db_name = %a order by t.table_name`, id, db.dbName)
+			where v.id = %a and v.db_name = %a`, id, db.dbName)
 		return err
 	})
-	return qr, err
+	if err != nil {
+		return nil, err
+	}
+	// As in Tables, MySQL would not sort large reports.
+	if name := slices.IndexFunc(qr.Fields, func(f *querypb.Field) bool { return f.Name == "table_name" }); name >= 0 {
+		slices.SortFunc(qr.Rows, func(a, b sqltypes.Row) int { return bytes.Compare(a[name].Raw(), b[name].Raw()) })
+	}
+	return qr, nil
 }
 
 // HasStreams is part of VDiffStore.
