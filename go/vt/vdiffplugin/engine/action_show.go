@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/log"
@@ -69,7 +70,24 @@ func (a *action) summary(ctx context.Context, id int64, uuid string) (*tabletman
 	if err != nil {
 		return nil, err
 	}
+	if ct := a.controller(id); ct != nil && !ct.hasEnded() {
+		if began, ok := ct.metrics.pace(time.Now()); ok {
+			setStartedAt(summary, began)
+		}
+	}
 	return &tabletmanagerdatapb.VDiffResponse{VdiffUuid: uuid, Output: sqltypes.ResultToProto3(withoutGarbage(uuid, summary))}, nil
+}
+
+// setStartedAt changes when a vdiff was started in its summary. Clients derive its end from that time and from all rows compared: of a vdiff that
+// was resumed they would take the rows of earlier runs for those of a moment.
+func setStartedAt(summary *sqltypes.Result, began time.Time) {
+	column := slices.IndexFunc(summary.Fields, func(f *querypb.Field) bool { return strings.EqualFold(f.Name, "started_at") })
+	if column < 0 {
+		return
+	}
+	for _, row := range summary.Rows {
+		row[column] = sqltypes.MakeTrusted(summary.Fields[column].Type, []byte(began.UTC().Format(vdiff.TimestampFormat)))
+	}
 }
 
 // withoutGarbage leaves out stored reports that are none: a client would show nothing of the whole

@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -184,6 +185,36 @@ func TestInvalidRequests(t *testing.T) {
 	w.store.noStream = true
 	w.store.mu.Unlock()
 	f(vtrpcpb.Code_FAILED_PRECONDITION, "workflow ks.wf has no streams on tablet", create(nil))
+}
+
+// TestPace tests when a vdiff seems to have started: as it says where all rows are of one run, and earlier where it goes on from
+// rows of earlier ones, so that time and rows agree.
+func TestPace(t *testing.T) {
+	var m metrics
+	m.init(vdiff.StartedState)
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	f := func(want time.Duration) {
+		t.Helper()
+		began, ok := m.pace(start.Add(10 * time.Second))
+		require.Equal(t, want != 0, ok)
+		if ok {
+			require.Equal(t, start.Add(10*time.Second-want), began)
+		}
+	}
+	f(0)
+	m.begin(start)
+	m.setRows("t", 50)
+	f(0) // a first run
+	m.begin(start)
+	f(0) // nothing compared since
+	m.setRows("t", 60)
+	m.setRows("u", 40)
+	f(20 * time.Second) // half of the rows in ten seconds
+
+	summary := sqltypes.MakeTestResult(sqltypes.MakeTestFields("uuid|started_at", "varchar|datetime"), "a|2026-01-02 03:00:00", "a|2026-01-02 03:00:00")
+	setStartedAt(summary, start.Add(-time.Hour))
+	require.Equal(t, "2026-01-02 02:00:00", summary.Rows[1][1].ToString())
+	setStartedAt(sqltypes.MakeTestResult(sqltypes.MakeTestFields("uuid", "varchar"), "a"), start)
 }
 
 // TestShow tests the three forms of show, and that a stored report that is none does not hide the rest.

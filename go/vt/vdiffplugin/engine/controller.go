@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
@@ -152,6 +153,7 @@ func (ct *controller) start() bool {
 	}
 	ct.v.State = vdiff.StartedState
 	ct.metrics.setState(vdiff.StartedState)
+	ct.metrics.begin(time.Now())
 	return true
 }
 

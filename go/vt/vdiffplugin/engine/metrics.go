@@ -24,6 +24,9 @@ type metrics struct {
 	ranges  map[tableRanges]int64
 	views   map[int64]time.Time // when each read view that is open was opened
 	viewID  int64
+	// earlier is how many of the rows were compared before this run, which began at began.
+	earlier int64
+	began   time.Time
 }
 
 // tableRanges is a table and the state of ranges: verified, retrying or fenced.
@@ -62,6 +65,31 @@ func (m *metrics) setRows(table string, n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rows[table] = n
+}
+
+// begin says that a run begins: the rows so far are of earlier ones.
+func (m *metrics) begin(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.began, m.earlier = now, 0
+	for _, n := range m.rows {
+		m.earlier += n
+	}
+}
+
+// pace returns when a run would have begun that had compared all rows, those of earlier runs too, at the pace of this one. ok is false where
+// nothing tells: when all rows are of this run, or none is yet.
+func (m *metrics) pace(now time.Time) (began time.Time, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var rows int64
+	for _, n := range m.rows {
+		rows += n
+	}
+	if m.began.IsZero() || m.earlier == 0 || rows <= m.earlier {
+		return time.Time{}, false
+	}
+	return now.Add(-time.Duration(float64(now.Sub(m.began)) * float64(rows) / float64(rows-m.earlier))), true
 }
 
 func (m *metrics) addError(text string) {
