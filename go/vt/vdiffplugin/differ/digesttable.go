@@ -84,7 +84,7 @@ func (r *run) digestible(ctx context.Context, jobs []*job) (tables []*digestTabl
 				t.told += s.Rows
 			}
 		}
-		t.saved = time.Now()
+		t.saved = time.Now().Add(-r.CheckpointInterval * 4 / 5) // the first one comes soon
 		tables = append(tables, t)
 	}
 	return tables, rows
