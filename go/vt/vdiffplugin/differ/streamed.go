@@ -164,10 +164,8 @@ func (vs *streamedViews) samePositions() bool {
 // target's. What it returns is to be closed in any case.
 func (d *digests) openStreamed(ctx context.Context, t *digestTable, r pkrange.Range, sourcePK *querypb.QueryResult, rs *readers) (*streamedViews, error) {
 	vs := &streamedViews{sources: make([]*scan.Stream, len(rs.streams)), positions: make([]string, len(rs.streams))}
-	bounded, cancel := context.WithTimeoutCause(ctx, 2*d.r.LockWait, sidecar.AsTransient(errOpenWait))
-	defer cancel()
 	var err error
-	vs.target, err = openRows(ctx, bounded, rs.target, &scan.RowsCall{
+	vs.target, err = openRows(ctx, ctx, rs.target, &scan.RowsCall{
 		Streams: rs.streams, Reads: []scan.RowsRead{{Table: t.target, Ranges: []pkrange.Range{r}}},
 	}, d.r.rowsProgress(rs.picked.target))
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
 	"vitess.io/vitess/go/vt/vttablet/tmclient"
 
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/pkrange"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
@@ -43,6 +44,7 @@ type streamedSides struct {
 	source, target []int          // ids of the rows
 	changed        map[int]string // values on the source that are not "v"
 	now            int            // transaction of the source's next read view
+	broken         bool           // the source fails
 	asked          []string
 	saved          []sidecar.TableProgress
 }
@@ -73,6 +75,9 @@ var idFields = []*querypb.Field{{Name: "id", Type: sqltypes.Int64}, {Name: "v", 
 
 func (f sourceService) VStreamRows(_ context.Context, req *binlogdatapb.VStreamRowsRequest, send func(*binlogdatapb.VStreamRowsResponse) error) error {
 	after := -1 << 62
+	if f.broken {
+		return fmt.Errorf("disk full")
+	}
 	if req.Lastpk != nil {
 		var err error
 		if after, err = strconv.Atoi(string(req.Lastpk.Rows[0].Values)); err != nil {
@@ -133,6 +138,10 @@ func (f *streamedSides) SaveProgressOf(_ context.Context, _ int64, tables []side
 	return nil
 }
 
+func (f *streamedSides) Streams(context.Context, string) ([]*sidecar.Stream, error) {
+	return nil, fmt.Errorf("no database")
+}
+
 // silentObserver hears nothing.
 type silentObserver struct{}
 
@@ -146,6 +155,29 @@ func (silentObserver) Waiting(string)                      {}
 
 func column(name string, typ querypb.Type) plan.Column {
 	return plan.Column{Name: name, Source: plan.ColumnType{Type: typ}, Target: plan.ColumnType{Type: typ}, Order: plan.OrderSigned}
+}
+
+// streamedDigests returns the state of a run that compares one table of the sides.
+func streamedDigests(t *testing.T, sides *streamedSides) (*digests, *digestTable) {
+	t.Helper()
+	table := &plan.Table{
+		Name: "t", SourceQuery: "select", Columns: []plan.Column{column("id", sqltypes.Int64), column("v", sqltypes.VarChar)}, Key: []int{0}, SourceKey: []int{0}, TargetKey: []int{0},
+		KeyUnique: true, Ordered: true, Mergeable: true, Digest: &plan.Digest{Ranged: true, Target: plan.DigestSide{Key: []string{"id"}}},
+	}
+	alias := &topodatapb.TabletAlias{Cell: "a", Uid: 1}
+	r := &run{
+		Config: Config{MaxSnapshotAge: time.Minute, LockWait: time.Minute, Concurrency: 2, CheckpointInterval: time.Hour, Store: sides, Dialer: &scan.Dialer{Local: alias, LocalService: sourceService{streamedSides: sides}}},
+		v:      &sidecar.VDiff{Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{}}}, obs: sides, tmc: positionClient{streamedSides: sides}, maxReport: 1 << 20,
+	}
+	d := &digests{
+		r: r, machine: verify.New(verify.Config{Workers: 2, FirstRows: 10, MinRows: 5, MaxRows: 20, Tries: 2, RetryAfter: time.Millisecond}), changed: make(chan struct{}),
+		started: time.Now(), tables: map[verify.TableID]*digestTable{},
+		readers: &readers{streamed: true, target: sides, streams: []int32{1}, picked: &tablets{target: &topodatapb.Tablet{Alias: alias}, sources: map[int32]*topodatapb.Tablet{1: {Alias: alias}}}},
+	}
+	dt := &digestTable{job: r.newJob(table, &sidecar.Table{Name: "t", TableRows: 100}), id: "t", target: &scan.Table{Name: "t"}}
+	d.tables["t"] = dt
+	require.NoError(t, d.machine.Add(dt.forMachine()))
+	return d, dt
 }
 
 // Tests tables of a source without a scan service: in walks of few rows, each of which opens the target first, waits for its position, and
@@ -163,23 +195,7 @@ func TestWorkStreamed(t *testing.T) {
 	}
 	f := func(name string, sides *streamedSides, different bool) {
 		t.Helper()
-		table := &plan.Table{
-			Name: "t", SourceQuery: "select", Columns: []plan.Column{column("id", sqltypes.Int64), column("v", sqltypes.VarChar)}, Key: []int{0}, SourceKey: []int{0}, TargetKey: []int{0},
-			KeyUnique: true, Ordered: true, Mergeable: true, Digest: &plan.Digest{Ranged: true, Target: plan.DigestSide{Key: []string{"id"}}},
-		}
-		alias := &topodatapb.TabletAlias{Cell: "a", Uid: 1}
-		r := &run{
-			Config: Config{MaxSnapshotAge: time.Minute, LockWait: time.Minute, Concurrency: 2, CheckpointInterval: time.Hour, Store: sides, Dialer: &scan.Dialer{Local: alias, LocalService: sourceService{streamedSides: sides}}},
-			v:      &sidecar.VDiff{Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{}}}, obs: sides, tmc: positionClient{streamedSides: sides}, maxReport: 1 << 20,
-		}
-		d := &digests{
-			r: r, machine: verify.New(verify.Config{Workers: 2, FirstRows: 10, MinRows: 5, MaxRows: 20, Tries: 2, RetryAfter: time.Millisecond}), changed: make(chan struct{}),
-			started: time.Now(), tables: map[verify.TableID]*digestTable{},
-			readers: &readers{streamed: true, target: sides, streams: []int32{1}, picked: &tablets{target: &topodatapb.Tablet{Alias: alias}, sources: map[int32]*topodatapb.Tablet{1: {Alias: alias}}}},
-		}
-		dt := &digestTable{job: r.newJob(table, &sidecar.Table{Name: "t", TableRows: 100}), id: "t", target: &scan.Table{Name: "t"}}
-		d.tables["t"] = dt
-		require.NoError(t, d.machine.Add(dt.forMachine()))
+		d, dt := streamedDigests(t, sides)
 		require.NoError(t, d.worker(t.Context()), name)
 		require.False(t, dt.rowWay, name)
 		require.True(t, d.machine.Finished("t"), name)
@@ -235,4 +251,36 @@ func TestNotStreamed(t *testing.T) {
 	require.NoError(t, err)
 	task.Range.After = bound
 	f(long, task)
+}
+
+// Tests that a source which fails every time ends the run with an error that is retried later, although the target answers each time.
+func TestSourceThatFails(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	sides := &streamedSides{source: []int{1}, target: []int{1}, broken: true}
+	d, dt := streamedDigests(t, sides)
+	d.r.RetryInterval = time.Millisecond
+	err := d.worker(t.Context())
+	require.ErrorContains(t, err, "disk full")
+	class, ok := sidecar.ClassOf(err)
+	assert.True(t, ok)
+	assert.Equal(t, sidecar.Transient, class)
+	assert.False(t, dt.completed)
+	assert.Empty(t, sides.saved)
+}
+
+// Tests that a table whose checkpoint says that every range is verified is completed without any range being read, with the rows of its ranges.
+func TestCheckpointOfAll(t *testing.T) {
+	sides := &streamedSides{}
+	d, dt := streamedDigests(t, sides)
+	at := pkrange.Bound{{Kind: pkrange.Int, Int: 5}}
+	d.machine.Remove("t")
+	dt.segments = []verify.Segment{{Range: pkrange.Range{UpTo: at}, Done: true, Rows: 6}, {Range: pkrange.Range{After: at}, Done: true, Rows: 4}}
+	require.NoError(t, d.machine.Add(dt.forMachine()))
+	require.NoError(t, d.worker(t.Context()))
+	assert.Empty(t, sides.asked)
+	require.NoError(t, d.record(t.Context(), []*digestTable{dt}))
+	assert.True(t, dt.completed)
+	require.Len(t, sides.saved, 1)
+	assert.Equal(t, vdiff.CompletedState, sides.saved[0].State)
+	assert.Equal(t, int64(10), sides.saved[0].RowsCompared)
 }

@@ -16,14 +16,19 @@ var _ scan.RowReader = (*Service)(nil)
 //
 // It never waits for its turn: a workflow is stopped until its read views are open, and two vdiffs that each hold a
 // view on one tablet and wait for one on the other would wait for ever. Too many at a time is an error at once. For the
-// same reason the throttler is not asked before the read view is open, but while rows are read.
+// same reason the throttler is not asked before the read view is open, but while rows are read. A call that asks for positions of
+// streams is none of a fence but of the lock-free comparison: it holds nothing yet, and takes its turn among the digests.
 func (s *Service) Rows(ctx context.Context, call *scan.RowsCall, start func(*scan.RowsStart) error, send func(*scan.RowsBatch) error, progress scan.Progress) error {
 	told := &rowsProgress{f: progress}
 	return s.serve(ctx, "Rows", func(ctx context.Context, reader Reader) error {
-		if err := s.rows.acquire(ctx, func() {}); err != nil {
+		limit, tell := s.rows, func() {}
+		if len(call.Streams) > 0 {
+			limit, tell = s.digests, func() { told.progress(0, waitingForReader) }
+		}
+		if err := limit.acquire(ctx, tell); err != nil {
 			return err
 		}
-		defer s.rows.release()
+		defer limit.release()
 		var (
 			rows    int64
 			checked time.Time

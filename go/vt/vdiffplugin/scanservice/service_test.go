@@ -264,3 +264,39 @@ func TestRowsLimitAndThrottle(t *testing.T) {
 	assert.Equal(t, 1, got)
 	assert.Equal(t, []string{"lag", "lag", ""}, reasons)
 }
+
+// Tests that reads of rows with positions of streams take their turn among the digests, and say what they wait for, while those of a fence do not.
+func TestRowsTakeTheirTurn(t *testing.T) {
+	hold := make(chan struct{})
+	reader := &fakeReader{rows: func(ctx context.Context, call *scan.RowsCall, start func(*scan.RowsStart) error, _ func(*scan.RowsBatch) error, _ scan.Progress) error {
+		if err := start(&scan.RowsStart{}); err != nil || len(call.Streams) == 0 {
+			return err
+		}
+		select {
+		case <-hold:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+	s := newService(t, reader, Config{MaxConcurrent: 1, MaxRows: 1}, nil)
+	ctx := testContext(t)
+	var wg sync.WaitGroup
+	var opened, waited atomic.Int64
+	for range 2 {
+		wg.Go(func() {
+			assert.NoError(t, s.Rows(ctx, &scan.RowsCall{Streams: []int32{1}}, func(*scan.RowsStart) error { opened.Add(1); return nil },
+				func(*scan.RowsBatch) error { return nil }, func(_ int64, why string) {
+					if why == waitingForReader {
+						waited.Add(1)
+					}
+				}))
+		})
+	}
+	eventually(t, "one reads and the other waits", func() bool { return opened.Load() == 1 && waited.Load() > 0 })
+	require.NoError(t, s.Rows(ctx, &scan.RowsCall{Lock: true}, func(*scan.RowsStart) error { return nil }, nil, nil))
+	assert.EqualValues(t, 1, opened.Load())
+	close(hold)
+	wg.Wait()
+	assert.EqualValues(t, 2, opened.Load())
+}
