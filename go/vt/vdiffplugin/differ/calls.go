@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -72,9 +73,20 @@ func (d *digests) work(ctx context.Context, tasks []verify.Task, rs *readers) er
 	return d.compared(ctx, tasks, rs, target, answers)
 }
 
-// rowsProgress tells the observer what a call to a tablet waits for.
+// rowsProgress tells the observer what one call to a tablet waits for, and for how long.
 func (r *run) rowsProgress(tablet *topodatapb.Tablet) scan.Progress {
+	var mu sync.Mutex
+	var since time.Time // of the last time that it waited, zero while it does not
 	return func(_ int64, why string) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		if !since.IsZero() {
+			r.obs.HeldUp(now.Sub(since))
+		}
+		if since = now; why == "" {
+			since = time.Time{}
+		}
 		if why != "" {
 			why = fmt.Sprintf("tablet %s: %s", topoproto.TabletAliasString(tablet.Alias), cut(why))
 		}

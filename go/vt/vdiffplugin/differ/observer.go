@@ -34,6 +34,8 @@ type Observer interface {
 	Read(rows, bytes int64)
 	// View says that a read view is open until the function that it returns is called.
 	View() (closed func())
+	// HeldUp says that a read was held up for that long: by a tablet's throttler, or waiting for its turn there.
+	HeldUp(d time.Duration)
 	// Waiting says what the run waits for now, in a few words; "" means that it works.
 	Waiting(what string)
 }

@@ -151,6 +151,7 @@ func (silentObserver) TableRestarted(string)               {}
 func (silentObserver) Ranges(_ string, _, _, _ int64)      {}
 func (silentObserver) Read(_, _ int64)                     {}
 func (silentObserver) View() func()                        { return func() {} }
+func (silentObserver) HeldUp(time.Duration)                {}
 func (silentObserver) Waiting(string)                      {}
 
 func column(name string, typ querypb.Type) plan.Column {

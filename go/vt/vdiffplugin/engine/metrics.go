@@ -24,6 +24,7 @@ type metrics struct {
 	ranges  map[tableRanges]int64
 	views   map[int64]time.Time // when each read view that is open was opened
 	viewID  int64
+	heldUp  time.Duration
 	// earlier is how many of the rows were compared before this run, which began at began.
 	earlier int64
 	began   time.Time
@@ -176,6 +177,13 @@ func (ct *controller) Ranges(table string, verified, retrying, fenced int64) {
 func (ct *controller) Read(rows, bytes int64) {
 	globalStats.rowsRead.Add(rows)
 	globalStats.bytesRead.Add(bytes)
+}
+
+// HeldUp is part of differ.Observer.
+func (ct *controller) HeldUp(d time.Duration) {
+	ct.metrics.mu.Lock()
+	defer ct.metrics.mu.Unlock()
+	ct.metrics.heldUp += d
 }
 
 // View is part of differ.Observer.

@@ -56,6 +56,8 @@ func newEngineStats() *engineStats {
 		[]string{"workflow", "uuid", "table", "state"}, s.rangesByState)
 	stats.NewGaugesFuncWithMultiLabels("VDiffPluginOldestReadView", "Age of the oldest read view that a vdiff holds open, in nanoseconds",
 		[]string{"workflow", "uuid"}, s.oldestViews)
+	stats.NewGaugesFuncWithMultiLabels("VDiffPluginHeldUpTime", "Time that reads of a vdiff were held up by throttlers or waited for their turn, in nanoseconds",
+		[]string{"workflow", "uuid"}, s.heldUp)
 	stats.NewStringMapFuncWithMultiLabels("VDiffPluginState", "State of each vdiff, and what it waits for",
 		[]string{"workflow", "uuid"}, "state", s.states)
 	return s
@@ -150,6 +152,16 @@ func (s *engineStats) oldestViews() map[string]int64 {
 	result := make(map[string]int64)
 	for _, ct := range s.all() {
 		result[joinLabels(ct.v.Workflow, ct.v.UUID)] = ct.metrics.oldestView().Nanoseconds()
+	}
+	return result
+}
+
+func (s *engineStats) heldUp() map[string]int64 {
+	result := make(map[string]int64)
+	for _, ct := range s.all() {
+		ct.metrics.mu.Lock()
+		result[joinLabels(ct.v.Workflow, ct.v.UUID)] = ct.metrics.heldUp.Nanoseconds()
+		ct.metrics.mu.Unlock()
 	}
 	return result
 }

@@ -25,7 +25,7 @@ func TestMetricsArePublished(t *testing.T) {
 	newWorld(t, untilCancelled)
 	for _, name := range []string{
 		"Count", "ErrorCountTotal", "RestartedTableDiffsCount", "RowsComparedTotal", "RowsCompared", "Errors", "PhaseTimings",
-		"NilEvents", "WatchErrors", "OpenRetries", "Panics", "State",
+		"HeldUpTime", "NilEvents", "WatchErrors", "OpenRetries", "Panics", "State",
 	} {
 		require.NotNil(t, expvar.Get("VDiffPlugin"+name), name)
 	}
