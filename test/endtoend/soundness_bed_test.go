@@ -97,6 +97,22 @@ func (p *proving) fill(ctx context.Context) error {
 	return nil
 }
 
+// makeSourceStock restarts the tablets of the unsharded source as stock ones, which have no scan service.
+func (p *proving) makeSourceStock(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for _, tablet := range p.c.Shard("ssrc", "0") {
+		require.NoError(t, tablet.Term(ctx))
+		tablet.Stock = true
+		require.NoError(t, tablet.Start(ctx))
+		require.NoError(t, tablet.WaitServing(ctx))
+	}
+	for _, f := range p.flows {
+		require.NoError(t, f.w.WaitRunning(ctx))
+	}
+}
+
 // provide makes the databases that faults need, and notes which rows of each target are theirs.
 func (f *flow) provide(ctx context.Context) error {
 	f.idents = map[string][]int64{}

@@ -35,7 +35,8 @@ const (
 // replication: each lasting fault must be found, with exact counts, and nothing else may be reported. Workflows from 1
 // to 2 shards and from 2 to 1 are compared, over tables of unlike keys and a column of each kind, with changes
 // of the schema now and then. A round depends on its seed alone, as far as time lets it: SOUNDNESS_SEED=<seed> is the
-// seed of the first round, SOUNDNESS_ROUNDS=<n> their number.
+// seed of the first round, SOUNDNESS_ROUNDS=<n> their number. The last third of them has stock vttablets on the unsharded source, all with
+// SOUNDNESS_STOCK=1.
 func TestSoundness(t *testing.T) {
 	leaked := goleak.IgnoreCurrent()
 	seed, rounds := uint64(time.Now().UnixNano()%1e9), uint64(defaultRounds)
@@ -57,11 +58,20 @@ func TestSoundness(t *testing.T) {
 	}()
 	t.Logf("the cluster and its workflows are up after %v", time.Since(started).Round(time.Second))
 	started = time.Now()
+	stock := false
 	for i := range rounds {
+		if !stock && (os.Getenv("SOUNDNESS_STOCK") != "" || i > 0 && i >= rounds*2/3) {
+			stock = true
+			p.makeSourceStock(t)
+		}
 		roundStarted := time.Now()
 		round := p.newRound(seed + i)
 		if !t.Run(fmt.Sprintf("seed %d", seed+i), round.run) {
-			t.Fatalf("run again: SOUNDNESS_SEED=%d SOUNDNESS_ROUNDS=1", seed+i)
+			again := fmt.Sprintf("SOUNDNESS_SEED=%d SOUNDNESS_ROUNDS=1", seed+i)
+			if stock {
+				again += " SOUNDNESS_STOCK=1"
+			}
+			t.Fatal("run again: " + again)
 		}
 		t.Logf("round %d of %d: %v, %v", i+1, rounds, round, time.Since(roundStarted).Round(time.Millisecond))
 	}
