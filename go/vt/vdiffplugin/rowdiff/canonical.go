@@ -5,6 +5,7 @@ package rowdiff
 import (
 	"bytes"
 	"encoding/binary"
+	"strconv"
 	"strings"
 
 	"vitess.io/vitess/go/mysql/collations"
@@ -28,6 +29,7 @@ const (
 	formBytes    form = iota // as it is
 	formInteger              // without leading zeros (zerofill)
 	formDecimal              // without leading zeros and trailing fractional zeros
+	formFloat                // in the fewest digits, and zero without a sign
 	formTemporal             // without trailing fractional zeros and midnight
 	formBit                  // without leading zero bytes
 	formText                 // in utf8mb4
@@ -93,6 +95,8 @@ func formOf(c plan.Column) form {
 		return formInteger
 	case both(exact):
 		return formDecimal
+	case both(sqltypes.IsFloat):
+		return formFloat
 	case both(isTemporal):
 		return formTemporal
 	case src == sqltypes.Bit && tgt == sqltypes.Bit:
@@ -135,6 +139,8 @@ func (col *column) appendForm(dst, value []byte, fromSource bool) []byte {
 		return appendInteger(dst, value)
 	case formDecimal:
 		return appendDecimal(dst, value)
+	case formFloat:
+		return appendFloat(dst, value)
 	case formTemporal:
 		return appendTemporal(dst, value)
 	case formBit:
@@ -178,6 +184,18 @@ func appendDecimal(dst, value []byte) []byte {
 		dst = append(dst[:start], '0')
 	}
 	return dst
+}
+
+// appendFloat appends a FLOAT or DOUBLE. VReplication copies -0 as 0, which is the same number; as a key it is the same key.
+func appendFloat(dst, value []byte) []byte {
+	n, err := strconv.ParseFloat(string(value), 64)
+	switch {
+	case err != nil:
+		return append(dst, value...)
+	case n == 0:
+		return append(dst, '0')
+	}
+	return strconv.AppendFloat(dst, n, 'g', -1, 64)
 }
 
 func appendTemporal(dst, value []byte) []byte {

@@ -311,6 +311,27 @@ func TestEqualValues(t *testing.T) {
 	f(latin1, utf8, "caf\xe9", "cafe", false)
 }
 
+// Tests keys that are floating point numbers: one number in two forms is one key, alone and in a row that is paired as a whole.
+func TestFloatKeys(t *testing.T) {
+	float := func(source, target querypb.Type) plan.Column {
+		return plan.Column{Name: "f", Source: plan.ColumnType{Type: source}, Target: plan.ColumnType{Type: target}}
+	}
+	f := func(source, target querypb.Type, s, tgt string, want verdicts) {
+		t.Helper()
+		for _, unique := range []bool{true, false} {
+			table := &plan.Table{Name: "t", Columns: []plan.Column{float(source, target)}, Key: []int{0}, KeyUnique: unique}
+			v, _, err := compare(t, table, false, [][][]string{{{s}}}, [][]string{{tgt}}, Options{})
+			require.NoError(t, err)
+			assert.Equal(t, want, *v, "%s and %s, unique: %v", s, tgt, unique)
+		}
+	}
+	same := verdicts{matches: 1}
+	f(sqltypes.Float64, sqltypes.Float64, "-0", "0", same)
+	f(sqltypes.Float32, sqltypes.Float32, "-0", "0", same)
+	f(sqltypes.Float32, sqltypes.Float64, "1e10", "10000000000", same)
+	f(sqltypes.Float64, sqltypes.Float64, "-1", "1", verdicts{lines: []string{"source |-1", "target |1"}})
+}
+
 // Tests a table without a usable key: equal rows are counted as often as they are there.
 func TestPairMultiset(t *testing.T) {
 	table := &plan.Table{Name: "t", Columns: []plan.Column{intColumn("a"), intColumn("b")}, Key: []int{0, 1}}
