@@ -62,6 +62,10 @@ e2e-race: build ## The same, with a vttablet-ext that is built with the race det
 soundness: build ## Hundreds of rounds of faults planted under writes: each must be found, and nothing else (SOUNDNESS_ROUNDS, SOUNDNESS_SEED).
 	@SOUNDNESS_ROUNDS=$${SOUNDNESS_ROUNDS:-300} $(GO) test -count=1 -v -timeout 3h -run 'TestSoundness$$' ./test/endtoend/
 
+.PHONY: oracle
+oracle: build ## Thousands of comparisons of random tables against brute force; writes docs/differences.md (ORACLE_ROUNDS, ORACLE_SEED, ORACLE_STOCK).
+	@ORACLE_ROUNDS=$${ORACLE_ROUNDS:-2000} ORACLE_STOCK=$${ORACLE_STOCK:-2} $(GO) test -count=1 -v -timeout 6h -run 'TestOracle$$' ./test/endtoend/
+
 .PHONY: test
 test: build lint unit e2e ## All of the above: what must pass.
 

@@ -1,0 +1,401 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package endtoend
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// randomTable is a table of TestOracle. It depends on its seed and number alone.
+type randomTable struct {
+	r       *rand.Rand
+	name    string // on the target
+	source  string // on the source
+	columns []*randomColumn
+	// sourceKey and targetKey are how rows are told apart on each side.
+	sourceKey, targetKey tableKey
+	// unlike says that the target's definition differs from the source's. Such a target is made before the workflow is.
+	unlike bool
+	// where filters the rows of the source, by the column filtered; "" for all.
+	where    string
+	filtered *randomColumn
+	// vindex and vindexColumn decide on the shard of a row.
+	vindex       string
+	vindexColumn *randomColumn
+	rows         int
+	layout       *layout
+}
+
+// randomColumn is a column of both sides.
+type randomColumn struct {
+	kind           *kind
+	name, source   string // its names on the target and on the source
+	sourceType     string
+	targetType     string
+	sourceNullable bool
+	targetNullable bool
+	// computed is the expression of a generated column, and how it is stored. The target may have a plain column instead.
+	computed       string
+	stored         string
+	targetComputed bool
+	invisible      bool
+	// dropped columns are not part of the workflow: only the source has them.
+	dropped bool
+}
+
+// tableKey is a key of one side.
+type tableKey struct {
+	how     keyKind
+	columns []*randomColumn
+}
+
+type keyKind string
+
+const (
+	primaryKey  keyKind = "primary key"
+	uniqueKey   keyKind = "unique key"
+	nullableKey keyKind = "nullable unique key"
+	noKey       keyKind = "no key"
+)
+
+func (k tableKey) unique() bool { return k.how == primaryKey || k.how == uniqueKey }
+
+func (k tableKey) equal(other tableKey) bool {
+	return k.how == other.how && slices.Equal(k.columns, other.columns)
+}
+
+var hardNames = []string{"select", "from me to you", "back`tick", "Upper", "d\u00e9j\u00e0", "order", "k%d", "a.b", "x-y", "group", strings.Repeat("n", 61) + "%03d", "key", "__id"}
+
+// newRandomTable makes the table number n of a seed for a layout.
+func newRandomTable(seed uint64, n int, l *layout) *randomTable {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	t := &randomTable{r: r, layout: l, name: fmt.Sprintf("o%d_%d", seed%1e9, n)}
+	t.source = t.name
+	t.rows = pick(r, []int{0, 1, 2, 10, 40, 100, 100, 200, 300})
+	t.setKey()
+	for range r.IntN(7) {
+		t.columns = append(t.columns, t.newColumn(pick(r, allKinds)))
+	}
+	if len(t.columns) == 0 {
+		t.columns = append(t.columns, t.newColumn(allKinds[0]))
+	}
+	t.addComputed()
+	if l.filters {
+		t.setFilter()
+	}
+	t.setVindex()
+	if r.IntN(10) < 4 {
+		t.makeUnlike()
+	}
+	r.Shuffle(len(t.columns), func(i, j int) { t.columns[i], t.columns[j] = t.columns[j], t.columns[i] })
+	t.sortComputed()
+	return t
+}
+
+// newColumn adds no column yet.
+func (t *randomTable) newColumn(k *kind) *randomColumn {
+	r := t.r
+	c := &randomColumn{kind: k, name: fmt.Sprintf("c%d", len(t.columns))}
+	if r.IntN(8) == 0 {
+		name := pick(r, hardNames)
+		if strings.Contains(name, "%") {
+			name = fmt.Sprintf(name, len(t.columns))
+		}
+		if !slices.ContainsFunc(t.columns, func(o *randomColumn) bool { return strings.EqualFold(o.name, name) }) {
+			c.name = name
+		}
+	}
+	c.source = c.name
+	c.sourceType, _ = k.types(r)
+	c.targetType = c.sourceType
+	c.sourceNullable = r.IntN(2) == 0
+	c.targetNullable = c.sourceNullable
+	c.invisible = r.IntN(20) == 0 && c.sourceNullable
+	return c
+}
+
+// setKey adds the columns of the key.
+func (t *randomTable) setKey() {
+	r := t.r
+	n := pick(r, []int{1, 1, 1, 1, 2, 2, 3, 4})
+	if r.IntN(40) == 0 {
+		n = 16
+	}
+	how := pick(r, []keyKind{primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, uniqueKey, uniqueKey, noKey, noKey, nullableKey})
+	// Rows of a stock source can be compared while the workflow runs if they come in the order of a unique key.
+	inOrder := t.layout.from == "ostk" && r.IntN(4) > 0
+	if inOrder {
+		how = primaryKey
+	}
+	for len(t.columns) < n {
+		k := pick(r, allKinds)
+		if inOrder && !k.ordered() {
+			continue
+		}
+		if len(t.columns) > 0 && r.IntN(3) == 0 || n == 16 {
+			k = allKinds[0]
+		}
+		if !k.inKey {
+			continue
+		}
+		c := t.newColumn(k)
+		c.sourceNullable, c.targetNullable, c.invisible = false, false, false
+		t.columns = append(t.columns, c)
+	}
+	columns := slices.Clone(t.columns)
+	r.Shuffle(n, func(i, j int) { columns[i], columns[j] = columns[j], columns[i] })
+	switch how {
+	case noKey:
+		columns = nil
+	case nullableKey:
+		for _, c := range columns {
+			c.sourceNullable, c.targetNullable = true, true
+		}
+	}
+	t.sourceKey = tableKey{how, columns}
+	t.targetKey = t.sourceKey
+}
+
+// addComputed adds a generated column now and then.
+func (t *randomTable) addComputed() {
+	r := t.r
+	if r.IntN(5) > 0 {
+		return
+	}
+	of := pick(r, t.columns)
+	if of.kind.form == formBytes && of.kind.prefix == 0 && of.kind.name != "binary" {
+		return
+	}
+	c := t.newColumn(allKinds[0])
+	c.sourceType, c.targetType = "bigint unsigned", "bigint unsigned"
+	c.sourceNullable, c.targetNullable, c.invisible = true, true, false
+	c.computed, c.stored, c.targetComputed = "crc32("+quote(of.source)+")", pick(r, []string{"stored", "virtual"}), true
+	t.columns = append(t.columns, c)
+}
+
+// sortComputed puts generated columns last.
+func (t *randomTable) sortComputed() {
+	slices.SortStableFunc(t.columns, func(a, b *randomColumn) int { return len(a.computed) - len(b.computed) })
+}
+
+// setFilter gives the rule a select list of its own, with other names and fewer columns, and a condition.
+func (t *randomTable) setFilter() {
+	r := t.r
+	for i, c := range t.columns {
+		inKey := slices.Contains(t.sourceKey.columns, c)
+		switch {
+		case c.computed != "":
+			c.targetComputed = false // VReplication fills it by its name, which it cannot
+		case r.IntN(3) == 0:
+			c.name = fmt.Sprintf("renamed %d", i)
+		case !inKey && r.IntN(8) == 0:
+			c.dropped = true
+		}
+	}
+	if !slices.ContainsFunc(t.columns, func(c *randomColumn) bool { return !c.dropped }) {
+		t.columns[0].dropped = false
+	}
+	t.source = t.name + "_s"
+	if r.IntN(3) > 0 {
+		c := t.newColumn(allKinds[0])
+		c.source, c.name, c.sourceType, c.targetType = "flt", "flt", "int", "int"
+		c.sourceNullable, c.targetNullable, c.invisible = false, false, false
+		c.dropped = r.IntN(2) == 0
+		t.where = pick(r, []string{"%s < 50", "%s in (1, 2, 3, 4, 5)", "%s = 3", "%s <> 2", "%s between 20 and 260", "%s is not null", "%s >= 10"})
+		t.columns, t.filtered = append(t.columns, c), c
+	}
+}
+
+// setVindex chooses what decides on the shard of a row.
+func (t *randomTable) setVindex() {
+	for _, i := range t.r.Perm(len(t.columns)) {
+		c := t.columns[i]
+		if c.sourceNullable || c.dropped || c.computed != "" {
+			continue
+		}
+		switch c.kind.name {
+		case "integer":
+			t.vindex = pick(t.r, []string{"hash", "xxhash"})
+			if strings.Contains(c.sourceType, "zerofill") {
+				t.vindex = "hash"
+			}
+		case "decimal", "date", "datetime", "timestamp", "time", "double", "float", "binary", "year":
+			t.vindex = "xxhash"
+		case "text", "long text":
+			if !strings.Contains(c.sourceType, "utf8mb4") {
+				continue
+			}
+			t.vindex = pick(t.r, []string{"unicode_loose_md5", "xxhash", "unicode_loose_xxhash"})
+		default:
+			continue
+		}
+		t.vindexColumn = c
+		return
+	}
+	c := t.newColumn(allKinds[0])
+	c.name, c.source, c.sourceType, c.targetType = "vx", "vx", "bigint", "bigint"
+	c.sourceNullable, c.targetNullable, c.invisible = false, false, false
+	t.columns = append(t.columns, c)
+	t.vindex, t.vindexColumn = "hash", c
+}
+
+// makeUnlike changes the definition of the target where VReplication can copy all the same.
+func (t *randomTable) makeUnlike() {
+	r := t.r
+	t.unlike = true
+	for _, c := range t.columns {
+		if r.IntN(3) > 0 || c.computed != "" {
+			continue
+		}
+		inKey := slices.Contains(t.targetKey.columns, c)
+		// The source gets a type of which the target has a wider one.
+		source, others := c.kind.types(r)
+		if len(others) > 0 && !(t.vindexColumn == c) && c != t.filtered {
+			c.sourceType, c.targetType = source, pick(r, others)
+		}
+		if !inKey && r.IntN(3) == 0 {
+			c.targetNullable = true
+		}
+	}
+	for _, c := range t.columns {
+		if c.computed != "" && r.IntN(2) == 0 {
+			c.targetComputed = false
+		}
+	}
+	key := t.sourceKey
+	switch {
+	case r.IntN(3) > 0 || len(key.columns) > 8:
+	case key.unique() && r.IntN(3) == 0: // another order
+		key.columns = slices.Clone(key.columns)
+		r.Shuffle(len(key.columns), func(i, j int) { key.columns[i], key.columns[j] = key.columns[j], key.columns[i] })
+		t.targetKey = key
+	case key.unique() && r.IntN(3) > 0: // more columns, before or after
+		for _, c := range t.columns {
+			if !slices.Contains(key.columns, c) && !c.dropped && c.computed == "" && c.kind.inKey && !c.sourceNullable && !c.targetNullable {
+				key.columns = append(slices.Clone(key.columns), c)
+				if r.IntN(2) == 0 {
+					key.columns = append([]*randomColumn{c}, t.sourceKey.columns...)
+				}
+				break
+			}
+		}
+		t.targetKey = key
+	case key.unique(): // none
+		t.targetKey = tableKey{how: noKey}
+	}
+}
+
+// pairedBy are the columns that pair a row of the source with one of the target: what is unique on both sides. Without any,
+// rows are compared as a multiset.
+func (t *randomTable) pairedBy() []*randomColumn {
+	if !t.sourceKey.unique() || !t.targetKey.unique() {
+		return nil
+	}
+	return t.targetKey.columns // it has all columns of the source's key
+}
+
+// needsTwin says whether rows that the source takes might not fit the target's key.
+func (t *randomTable) needsTwin() bool { return t.unlike || t.layout.merges }
+
+// compared are the columns that both sides have.
+func (t *randomTable) compared() []*randomColumn {
+	return slices.DeleteFunc(slices.Clone(t.columns), func(c *randomColumn) bool { return c.dropped })
+}
+
+// create is the statement that makes the table of one side, under a name that is quoted.
+func (t *randomTable) create(name string, target bool) string {
+	var parts []string
+	for _, c := range t.columns {
+		if target && c.dropped {
+			continue
+		}
+		column, columnType, nullable, computed := c.source, c.sourceType, c.sourceNullable, c.computed
+		if target {
+			column, columnType, nullable = c.name, c.targetType, c.targetNullable
+			if !c.targetComputed {
+				computed = ""
+			} else if computed != "" {
+				computed = t.inNames(computed)
+			}
+		}
+		part := quote(column) + " " + columnType
+		switch {
+		case computed != "":
+			part += " generated always as (" + computed + ") " + c.stored
+		case !nullable:
+			part += " not null"
+		default:
+			part += " null default null"
+		}
+		if c.invisible {
+			part += " invisible"
+		}
+		parts = append(parts, part)
+	}
+	key := t.sourceKey
+	if target {
+		key = t.targetKey
+	}
+	if key.how != noKey {
+		var columns []string
+		for _, c := range key.columns {
+			column := c.source
+			if target {
+				column = c.name
+			}
+			column = quote(column)
+			if c.kind.prefix > 0 {
+				column += fmt.Sprintf("(%d)", c.kind.prefix)
+			}
+			columns = append(columns, column)
+		}
+		clause := "unique key"
+		if key.how == primaryKey {
+			clause = "primary key"
+		}
+		parts = append(parts, clause+" ("+strings.Join(columns, ", ")+")")
+	}
+	return "create table " + name + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// inNames is an expression of a generated column in the names of the target.
+func (t *randomTable) inNames(expr string) string {
+	for _, c := range t.columns {
+		if expr == "crc32("+quote(c.source)+")" {
+			return "crc32(" + quote(c.name) + ")"
+		}
+	}
+	return expr
+}
+
+// condition is the filter on one side, "" for none.
+func (t *randomTable) condition(target bool) string {
+	if t.where == "" || target && t.filtered.dropped {
+		return ""
+	}
+	name := t.filtered.source
+	if target {
+		name = t.filtered.name
+	}
+	return fmt.Sprintf(t.where, quote(name))
+}
+
+// expression is the rule's query of a table with names or a filter of its own.
+func (t *randomTable) expression() string {
+	var columns []string
+	for _, c := range t.compared() {
+		if c.source == c.name {
+			columns = append(columns, quote(c.source))
+		} else {
+			columns = append(columns, quote(c.source)+" as "+quote(c.name))
+		}
+	}
+	query := "select " + strings.Join(columns, ", ") + " from " + quote(t.source)
+	if condition := t.condition(false); condition != "" {
+		query += " where " + condition
+	}
+	return query
+}
