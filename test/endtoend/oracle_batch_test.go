@@ -122,9 +122,10 @@ func (b *batch) run(t *testing.T, ctx context.Context) {
 	}
 	if b.o.stock > b.wave {
 		b.compareStock(t, ctx)
+		b.o.writeDifferences(t)
 		phase("stock")
 	}
-	t.Logf("%s, %d tables: %s", b.layout.name, len(b.tables), strings.Join(phases, ", "))
+	t.Logf("%s, %d tables: %s; rounds so far: %s", b.layout.name, len(b.tables), strings.Join(phases, ", "), b.o.soFar())
 }
 
 // inFenceOnly makes a vdiff compare rows inside of a fence, without digests: it asks for the first rows, more than there are.

@@ -225,10 +225,10 @@ func (t *randomTable) setVindex() {
 		case "decimal", "date", "datetime", "timestamp", "time", "double", "float", "binary", "year":
 			t.vindex = "xxhash"
 		case "text", "long text":
-			if !strings.Contains(c.sourceType, "utf8mb4") {
-				continue
+			t.vindex = "xxhash"
+			if strings.Contains(c.sourceType, "utf8mb4") {
+				t.vindex = pick(t.r, []string{"unicode_loose_md5", "xxhash", "unicode_loose_xxhash"})
 			}
-			t.vindex = pick(t.r, []string{"unicode_loose_md5", "xxhash", "unicode_loose_xxhash"})
 		default:
 			continue
 		}
@@ -255,6 +255,9 @@ func (t *randomTable) makeUnlike() {
 		source, others := c.kind.types(r)
 		if len(others) > 0 && !(t.vindexColumn == c) && c != t.filtered {
 			c.sourceType, c.targetType = source, pick(r, others)
+		}
+		if t.vindexColumn == c && c.kind.name == "text" { // its bytes decide on the shard of a row
+			c.targetType = collated("varchar(60)", "utf8mb4", pick(r, charsets["utf8mb4"]))
 		}
 		if !inKey && r.IntN(3) == 0 {
 			c.targetNullable = true

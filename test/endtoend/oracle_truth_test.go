@@ -91,7 +91,11 @@ func (t *randomTable) read(ctx context.Context, s sessions, tablet *cluster.Tabl
 	table := t.name
 	if !target {
 		table = t.source
-		list = append(list, quote(t.vindexColumn.source))
+		vindexColumn := quote(t.vindexColumn.source)
+		if t.vindexColumn.kind.form == formText { // as it is stored
+			vindexColumn = "convert(" + vindexColumn + " using binary)"
+		}
+		list = append(list, vindexColumn)
 	}
 	query := "select " + strings.Join(list, ", ") + " from " + quote(table)
 	if condition := t.condition(target); condition != "" {
