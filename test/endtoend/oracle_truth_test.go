@@ -175,8 +175,7 @@ func (f form) of(value sqltypes.Value) string {
 			return text
 		}
 		if n == 0 {
-			n = 0 // without its sign
-			return "0"
+			return "0" // without its sign
 		}
 		return strconv.FormatFloat(n, 'g', -1, 64)
 	case formTime:
