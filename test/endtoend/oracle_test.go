@@ -52,9 +52,10 @@ type oracle struct {
 // docs/differences.md.
 func TestOracle(t *testing.T) {
 	leaked := goleak.IgnoreCurrent()
-	seed, rounds, batches, number, plants, stock := uint64(time.Now().UnixNano()%1e9), uint64(0), uint64(0), uint64(4), uint64(1), uint64(0)
+	// Without variables it is always the same tables: what fails then is what was changed.
+	seed, rounds, batches, number, plants, stock := uint64(4000), uint64(0), uint64(0), uint64(4), uint64(1), uint64(0)
 	if os.Getenv("ORACLE_ROUNDS") != "" {
-		number, plants = 25, 5
+		seed, number, plants = uint64(time.Now().UnixNano()%1e9), 25, 5
 	}
 	for name, to := range map[string]*uint64{"ORACLE_SEED": &seed, "ORACLE_ROUNDS": &rounds, "ORACLE_BATCHES": &batches, "ORACLE_TABLES": &number, "ORACLE_PLANTS": &plants, "ORACLE_STOCK": &stock} {
 		if value := os.Getenv(name); value != "" {
