@@ -63,10 +63,6 @@ const (
 
 func (k tableKey) unique() bool { return k.how == primaryKey || k.how == uniqueKey }
 
-func (k tableKey) equal(other tableKey) bool {
-	return k.how == other.how && slices.Equal(k.columns, other.columns)
-}
-
 var hardNames = []string{"select", "from me to you", "back`tick", "Upper", "d\u00e9j\u00e0", "order", "k%d", "a.b", "x-y", "group", strings.Repeat("n", 61) + "%03d", "key", "__id"}
 
 // newRandomTable makes the table number n of a seed for a layout.
