@@ -91,6 +91,11 @@ func TestOracle(t *testing.T) {
 		o.report(t, started)
 	}
 	o.report(t, started)
+	if batches == 0 {
+		for _, w := range []way{byRanges, byBuckets, byStockSource, byFence} {
+			assert.Positive(t, o.rounds[w], "rounds by %s", w)
+		}
+	}
 	noPanics(t, o.c)
 }
 

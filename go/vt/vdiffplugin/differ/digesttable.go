@@ -158,8 +158,11 @@ func (d *digests) learnBounds(ctx context.Context, rs *readers, task verify.Task
 		return
 	}
 	smallest, largest, err := d.r.bounds(ctx, rs, t)
+	if err != nil {
+		log.Warn(fmt.Sprintf("vdiff %s: table %s is read in one lane: %v", d.r.v.UUID, t.job.table.Name, err))
+	}
 	if err != nil || smallest == nil {
-		return // it stays in one lane
+		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

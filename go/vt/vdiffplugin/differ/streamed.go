@@ -28,30 +28,40 @@ import (
 // source's read view is opened when the source has executed these positions, and unequal ranges prove nothing yet.
 func (d *digests) workStreamed(ctx context.Context, tasks []verify.Task, rs *readers) error {
 	for i, task := range tasks {
-		if err := d.streamTask(ctx, task, rs); err != nil {
+		walk, outcome, err := d.streamTask(ctx, task, rs)
+		switch {
+		case err != nil:
 			return d.failed(ctx, tasks[i:], rs, err)
+		case walk == nil:
+			continue
+		}
+		d.walked([]verify.Task{task}, &scan.Answer{Digests: []scan.Digest{*walk}}, outcome.Took)
+		d.learnBounds(ctx, rs, task, walk)
+		if err := d.settled(ctx, []verify.Task{task}, []verify.Outcome{outcome}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// streamTask compares the rows of one task and tells the machine the outcome.
-func (d *digests) streamTask(ctx context.Context, task verify.Task, rs *readers) error {
+// streamTask compares the rows of one task: how far it came on the target, nil when the table was left to the row way, and what it found. Its
+// read views are closed when it returns.
+func (d *digests) streamTask(ctx context.Context, task verify.Task, rs *readers) (*scan.Digest, verify.Outcome, error) {
 	t := d.table(task)
 	j := t.job
 	if task.Buckets > 0 || !j.checkpoints() {
 		d.toRows(task.Table, "a source has no scan service, and rows that come by VStreamRows have to be in the order of a unique key")
-		return nil
+		return nil, verify.Outcome{}, nil
 	}
 	after, sourcePK, err := rowOfBound(j.table, task.Range.After)
 	if err != nil {
 		d.toRows(task.Table, err.Error())
-		return nil
+		return nil, verify.Outcome{}, nil
 	}
 	upTo, _, err := rowOfBound(j.table, task.Range.UpTo)
 	if err != nil {
 		d.toRows(task.Table, err.Error())
-		return nil
+		return nil, verify.Outcome{}, nil
 	}
 	started := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, d.r.MaxSnapshotAge, sidecar.AsTransient(errSnapshotAge))
@@ -60,11 +70,11 @@ func (d *digests) streamTask(ctx context.Context, task verify.Task, rs *readers)
 	vs, err := d.openStreamed(ctx, t, task.Range, sourcePK, rs)
 	defer vs.close()
 	if err != nil {
-		return err
+		return nil, verify.Outcome{}, err
 	}
 	rows, err := vs.target.open(ctx, 0)
 	if err != nil {
-		return err
+		return nil, verify.Outcome{}, err
 	}
 	sources, meters := make([]rowdiff.Source, len(vs.sources)), make([]*meter, 1+len(vs.sources))
 	meters[0] = &meter{source: rows}
@@ -85,29 +95,26 @@ func (d *digests) streamTask(ctx context.Context, task verify.Task, rs *readers)
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			err = context.Cause(ctx)
 		}
-		return err
+		return nil, verify.Outcome{}, err
 	}
 	walk := scan.Digest{Read: found.target, Bytes: meters[0].bytes}
 	if done.Last.Lengths != nil {
 		if walk.Last, err = keyBound(j.table, done.Last.SQLValues(targetTypes(j.table))); err != nil {
 			d.toRows(task.Table, err.Error())
-			return nil
+			return nil, verify.Outcome{}, nil
 		}
 	}
 	if done.Stopped {
 		walk.UpTo = walk.Last
 	}
-	took := time.Since(started)
-	d.walked([]verify.Task{task}, &scan.Answer{Digests: []scan.Digest{walk}}, took)
-	d.learnBounds(ctx, rs, task, &walk)
 	for _, m := range meters {
 		d.r.obs.Read(m.rows, m.bytes)
 	}
-	return d.settled(ctx, []verify.Task{task}, []verify.Outcome{{
-		Equal: !found.different, TargetRows: found.target, SourceRows: found.source, SamePosition: vs.samePositions(), Took: took,
-	}})
+	return &walk, verify.Outcome{
+		Equal: !found.different, TargetRows: found.target, SourceRows: found.source, SamePosition: vs.samePositions(), Took: time.Since(started),
+	}, nil
 }
 
 // rowOfBound returns a bound as a row with the key's columns, and as the lastpk that a source's VStreamRows takes.

@@ -29,6 +29,14 @@ func (b *Builder) repair(source, target []sqltypes.Value, maxValue int) string {
 			return ""
 		}
 	}
+	statement := b.statement(source, target)
+	if statement == "" || strings.ContainsAny(statement, "\r\n") { // in a name: it would end the comment
+		return ""
+	}
+	return repairMark + statement
+}
+
+func (b *Builder) statement(source, target []sqltypes.Value) string {
 	table := sqlparser.String(sqlparser.NewIdentifierCS(b.table.Name))
 	if target == nil {
 		return b.insert(table, source)
@@ -38,7 +46,7 @@ func (b *Builder) repair(source, target []sqltypes.Value, maxValue int) string {
 		return ""
 	}
 	if source == nil {
-		return repairMark + "delete from " + table + where
+		return "delete from " + table + where
 	}
 	var set []string
 	for i := range b.table.Columns {
@@ -50,7 +58,7 @@ func (b *Builder) repair(source, target []sqltypes.Value, maxValue int) string {
 	if len(set) == 0 {
 		return ""
 	}
-	return repairMark + "update " + table + " set " + strings.Join(set, ", ") + where
+	return "update " + table + " set " + strings.Join(set, ", ") + where
 }
 
 func (b *Builder) insert(table string, row []sqltypes.Value) string {
@@ -63,7 +71,7 @@ func (b *Builder) insert(table string, row []sqltypes.Value) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return repairMark + "insert into " + table + " (" + strings.Join(names, ", ") + ") values (" + strings.Join(values, ", ") + ");"
+	return "insert into " + table + " (" + strings.Join(names, ", ") + ") values (" + strings.Join(values, ", ") + ");"
 }
 
 // asSeen returns the condition for the target's row as it was seen, the key first, and the end of the statement.

@@ -76,6 +76,11 @@ func TestRepair(t *testing.T) {
 	onlyPKs.OnlyPKs = true
 	f(testTable(), onlyPKs, rowOf(1, "a", "b"), nil, "")
 	f(testTable(), everything, rowOf(1, "a", "b"), nil, "")
+	broken := testTable()
+	broken.Columns[1].Name = "line\nbreak"
+	b := NewBuilder(broken, nil, options)
+	b.AddExtraSource(rowOf(1, "a", "b"))
+	require.NotContains(t, b.Report().ExtraRowsSourceDiffs[0].Query, repairMark, "it would end the comment")
 	for _, change := range []func(*plan.Table){func(t *plan.Table) { t.Aggregated = true }, func(t *plan.Table) { t.Columns[1].TimeZones = true }} {
 		table := testTable()
 		change(table)
