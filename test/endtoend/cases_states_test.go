@@ -4,6 +4,7 @@ package endtoend
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +150,34 @@ func TestRowsCompared(t *testing.T) {
 		}
 	}
 	assert.EqualValues(t, smallRows+smallRows/2+smallRows/4, rows)
+	b.cleanUp(t, b.small)
+}
+
+// TestRestartFails makes the restart of the workflow fail at the end of a fence, until the test sees that it did: the failure is logged, the
+// restart is tried again until the streams run as before, and the vdiff finds every row.
+func TestRestartFails(t *testing.T) {
+	b := testBed(t)
+	ctx := testContext(t)
+	require.NoError(t, b.target().Exec(ctx, `create trigger _vt.no_restart before update on _vt.vreplication for each row
+		begin if new.state = 'Running' and old.state <> 'Running' and coalesce(new.stop_pos, '') = '' then signal sqlstate '45000' set message_text = 'planted by a test'; end if; end`))
+	drop := func() error {
+		return b.target().Exec(context.WithoutCancel(ctx), "drop trigger if exists _vt.no_restart")
+	}
+	defer func() { assert.NoError(t, drop()) }()
+	r := create(t, ctx, b.small, append([]string{"--tables", "s2"}, inFence...)...)
+	failed := regexp.MustCompile(r.uuid + ".*restoring the streams of workflow small.*planted by a test")
+	require.NoError(t, cluster.WaitFor(ctx, "a restart that fails", 20*time.Millisecond, func(context.Context) (bool, error) {
+		lines, err := b.c.GrepLogs(failed)
+		return len(lines) > 1, err // it is tried again, too
+	}))
+	result, err := b.target().Query(ctx, "select distinct state from _vt.vreplication where workflow = 'small'")
+	require.NoError(t, err)
+	assert.Equal(t, "Stopped", result.Rows[0][0].ToString(), "the streams while their restart fails")
+	assert.NotEqual(t, vdiff.CompletedState, stateOf(t, ctx, b, r), "a vdiff whose workflow does not run")
+	require.NoError(t, drop())
+	s, err := b.small.WaitVDiff(ctx, r.uuid, vdiff.CompletedState)
+	require.NoError(t, err)
+	b.matches(t, s, "s2")
+	require.NoError(t, b.small.WaitRunning(ctx))
 	b.cleanUp(t, b.small)
 }

@@ -225,7 +225,7 @@ func TestMerge(t *testing.T) {
 	assert.Equal(t, counts("m_none", 1999, 0, 1, 0), diff.TableSummaryMap["m_none"])
 }
 
-// TestMaterialize compares a rollup and a table with renamed and filtered columns.
+// TestMaterialize compares a rollup, one by text whose case makes no difference, and a table with renamed and filtered columns.
 func TestMaterialize(t *testing.T) {
 	b := testBed(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -234,8 +234,14 @@ func TestMaterialize(t *testing.T) {
 	settings := `[
 		{"target_table": "rollup", "source_expression": "select d, count(*) as c, sum(a) as total from s2 group by d",
 		 "create_ddl": "create table rollup (d int primary key, c int, total decimal(20))"},
+		{"target_table": "bytext", "source_expression": "select name, count(*) as c from cased group by name",
+		 "create_ddl": "create table bytext (name varchar(20) collate utf8mb4_0900_ai_ci primary key, c int)"},
+		{"target_table": "bygbk", "source_expression": "select gbk, count(*) as c from cased2 group by gbk",
+		 "create_ddl": "create table bygbk (gbk varchar(20) character set gbk primary key, c int)"},
 		{"target_table": "renamed", "source_expression": "select id as ident, v as val from s1 where n < 100",
 		 "create_ddl": "create table renamed (ident bigint primary key, val varchar(100))"}]`
+	require.NoError(t, b.source().Exec(ctx, "create table cased (id int primary key, name varchar(20))", "create table cased2 (id int primary key, gbk varchar(20) character set gbk)",
+		"insert into cased select n, elt(n % 4 + 1, 'one', 'ONE', 'two', 'Two') from numbers", "insert into cased2 select * from cased"))
 	_, err := b.c.Vtctl(ctx, "Materialize", "--workflow", "mat", "--target-keyspace", "one", "create", "--source-keyspace", sourceName, "--table-settings", settings)
 	require.NoError(t, err)
 	w := b.c.Workflow("one", "mat")
@@ -249,10 +255,15 @@ func TestMaterialize(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, counts("rollup", 5, 0, 0, 0), diff.TableSummaryMap["rollup"])
 	assert.Equal(t, counts("renamed", filtered, 0, 0, 0), diff.TableSummaryMap["renamed"])
+	assert.Equal(t, counts("bytext", 2, 0, 0, 0), diff.TableSummaryMap["bytext"])
+	assert.Equal(t, counts("bygbk", 2, 0, 0, 0), diff.TableSummaryMap["bygbk"])
 
-	require.NoError(t, b.c.Primary("one", "0").Exec(ctx, "update rollup set total = total + 1 where d = 2", "delete from renamed order by ident limit 3"))
+	require.NoError(t, b.c.Primary("one", "0").Exec(ctx, "update rollup set total = total + 1 where d = 2", "delete from renamed order by ident limit 3",
+		"update bytext set c = c - 1 where name = 'one'", "delete from bygbk where gbk = 'two'"))
 	diff, err = w.Diff(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counts("rollup", 4, 1, 0, 0), diff.TableSummaryMap["rollup"])
 	assert.Equal(t, counts("renamed", filtered-3, 0, 3, 0), diff.TableSummaryMap["renamed"])
+	assert.Equal(t, counts("bytext", 1, 1, 0, 0), diff.TableSummaryMap["bytext"])
+	assert.Equal(t, counts("bygbk", 1, 0, 1, 0), diff.TableSummaryMap["bygbk"])
 }

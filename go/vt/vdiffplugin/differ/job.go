@@ -105,7 +105,7 @@ func (j *job) compare(ctx context.Context, vs *views) (res result) {
 	}
 	defer cancel()
 	done, err := rowdiff.Compare(compareCtx, j.table, j.merge, sources, vs.target, newSink(j, vs), rowdiff.Options{
-		MaxRows: j.left(), After: j.after, MemoryLimit: j.r.MemoryLimit, Passes: j.passes, Pass: j.pass, Progress: a.progress,
+		MaxRows: j.left(), After: j.after, MemoryLimit: j.r.MemoryLimit, Weigher: j.r, Passes: j.passes, Pass: j.pass, Progress: a.progress,
 	})
 	a.count(done.Done)
 	switch {

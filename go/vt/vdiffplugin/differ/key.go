@@ -3,10 +3,13 @@
 package differ
 
 import (
+	"context"
+
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/vterrors"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/rowdiff"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
 
 	querypb "vitess.io/vitess/go/vt/proto/query"
@@ -35,6 +38,13 @@ func rowOfKey(t *plan.Table, target *querypb.QueryResult) (scan.Row, error) {
 		}
 	}
 	return row, nil
+}
+
+var _ rowdiff.Weigher = (*run)(nil)
+
+// Weights is part of rowdiff.Weigher: the target's primary, this tablet, is asked.
+func (r *run) Weights(ctx context.Context, charset string, as plan.StoredText, texts []string) ([]string, error) {
+	return plan.Weights(ctx, r.tmc, r.Tablet(), charset, as, texts)
 }
 
 // sqlRow returns the row as values of the types that a stream announced.

@@ -198,7 +198,7 @@ func (r *run) compareTable(ctx context.Context, t *digestTable, i int, streams [
 	counted := report.NewBuilder(j.table, j.report.Report(), r.reportOptions())
 	counted.AddMatching(t.verified)
 	out := &sink{report: counted, source: fields.fields, target: targetRows.fields}
-	done, err := rowdiff.Compare(ctx, j.table, t.buckets == nil, sources, targetRows, out, rowdiff.Options{MemoryLimit: r.MemoryLimit})
+	done, err := rowdiff.Compare(ctx, j.table, t.buckets == nil, sources, targetRows, out, rowdiff.Options{MemoryLimit: r.MemoryLimit, Weigher: r})
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,8 @@ func (l *loader) setColumn(c *ColumnSchema, row sqltypes.RowNamedValues) {
 		return
 	}
 	c.Type = textType(c.Type, c.ColumnType.ColumnType)
-	c.Collation = l.env.LookupByName(strings.ToLower(row.AsString("collation_name", "")))
+	c.Stored = StoredText{Charset: c.Charset, Collation: strings.ToLower(row.AsString("collation_name", ""))}
+	c.Collation = l.env.LookupByName(c.Stored.Collation)
 }
 
 // textType returns the type of a column that has a charset. MySQL's protocol flags text of a _bin

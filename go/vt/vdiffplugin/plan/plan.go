@@ -99,6 +99,15 @@ type ColumnType struct {
 	Charset    string // "" for types that have none
 	Collation  collations.ID
 	Nullable   bool
+	// Stored has the names of the charset and the collation of the column in its table, whatever a query makes of it: Vitess
+	// does not know all collations.
+	Stored StoredText
+}
+
+// StoredText is how MySQL stores the text of a column.
+type StoredText struct {
+	Charset   string
+	Collation string
 }
 
 // Order is a way to compare two values of a key column.

@@ -43,6 +43,9 @@ type column struct {
 	targetCharset  charset.Charset
 	text           *plan.TextOrder // OrderCollation, and folding of text keys; may be nil
 	numericCompare bool            // unequal forms may still be the same number (float and decimal)
+	// weights are what is known of the weights of text whose forms are in the charset weighed; nil where it is folded here.
+	weights map[string]string
+	weighed string
 }
 
 // comparer compares rows of one table. It is not safe for concurrent use.
@@ -77,6 +80,7 @@ func newComparer(t *plan.Table) (*comparer, error) {
 		}
 		src, tgt := pc.Source.Type, pc.Target.Type
 		col.numericCompare = isNumber(src) && isNumber(tgt) && (src != tgt || sqltypes.IsFloat(src))
+		col.setFolding()
 		c.columns[i] = col
 	}
 	return c, nil
@@ -119,11 +123,7 @@ func isTemporal(t querypb.Type) bool {
 // charsetOf returns the charset by which a column's bytes become UTF-8, nil when they are UTF-8
 // already or nothing is known of the charset (then bytes are compared).
 func charsetOf(t plan.ColumnType) charset.Charset {
-	switch strings.ToLower(t.Charset) {
-	case "utf8mb4", "utf8mb3", "utf8", "ascii", "binary":
-		return nil
-	}
-	if t.Collation == collations.Unknown {
+	if t.Charset == "binary" || isUTF8(t.Charset) || t.Collation == collations.Unknown {
 		return nil
 	}
 	if coll := colldata.Lookup(t.Collation); coll != nil {
@@ -226,29 +226,6 @@ func (c *comparer) appendColumn(dst []byte, row scan.Row, i int, fromSource bool
 	dst = binary.BigEndian.AppendUint32(dst, 0)
 	dst = c.columns[i].appendForm(dst, value, fromSource)
 	binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
-	return dst
-}
-
-// appendFolded appends the key as the target's collations see it: keys that are equal for the
-// target's unique index have equal folded forms.
-func (c *comparer) appendFolded(dst []byte, row scan.Row, fromSource bool) []byte {
-	for _, k := range c.table.Key {
-		col := &c.columns[k]
-		value, ok := row.Value(k)
-		if !ok || col.text == nil || col.form != formText {
-			dst = c.appendColumn(dst, row, k, fromSource)
-			continue
-		}
-		if col.sourceCharset != nil || col.targetCharset != nil {
-			// Unlike charsets: fold the common UTF-8 form.
-			value = col.appendForm(nil, value, fromSource)
-			dst = append(dst, bytes.ToLower(bytes.TrimRight(value, " "))...)
-			dst = append(dst, 0)
-			continue
-		}
-		dst = col.text.AppendKey(dst, value)
-		dst = append(dst, 0, 0, 0)
-	}
 	return dst
 }
 

@@ -20,7 +20,9 @@
 //
 // Two values are equal when their bytes are, or when they are the same value of types that print
 // differently (decimals of unlike scale, fractional seconds, zerofill, a charset). A key that is
-// equal under the collation but not in its bytes is a mismatch: the target would be another string.
+// equal under the collation but not in its bytes is a mismatch: the target would be another string. Collations
+// that Vitess does not know are MySQL's to decide on: a Weigher asks it, about the keys that nothing else has paired. The
+// groups of a rule are those of the target's unique index, whatever the bytes of their keys are.
 //
-// The room does no I/O of its own: it pulls batches from Sources and pushes verdicts into a Sink.
+// The room does no I/O of its own: it pulls batches from Sources, pushes verdicts into a Sink and asks a Weigher.
 package rowdiff

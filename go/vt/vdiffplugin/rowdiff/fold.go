@@ -17,6 +17,9 @@ import (
 
 // fold brings the source's rows to one per key, in memory, and then compares the target's rows with
 // them: groups of a rule with group by, and the copies of a reference table's rows.
+//
+// VReplication adds up what collides in the target's unique index, so that groups have folded keys. Copies are found by the
+// bytes of their keys; those that nothing has met in the end are paired by their folded keys.
 type fold struct {
 	c       *comparer
 	counter counter
@@ -24,6 +27,7 @@ type fold struct {
 	sources []Source
 	target  Source
 	groups  map[string]*group
+	alone   []scan.Row // rows of the target that may still meet a group by their folded keys
 	memory  int64
 }
 
@@ -52,10 +56,10 @@ func (f *fold) run(ctx context.Context) (Result, error) {
 	var keyBuf []byte
 	for i, s := range f.sources {
 		err := each(ctx, s, func(row scan.Row) error {
-			keyBuf = f.c.appendKey(keyBuf[:0], row, true)
-			if !f.counter.opts.inPass(keyBuf) {
+			if !f.inPass(row, true) {
 				return nil
 			}
+			keyBuf = f.appendKey(keyBuf[:0], row, true)
 			return f.add(i, keyBuf, row)
 		})
 		if err != nil {
@@ -63,12 +67,18 @@ func (f *fold) run(ctx context.Context) (Result, error) {
 		}
 	}
 	err := each(ctx, f.target, func(row scan.Row) error {
-		keyBuf = f.c.appendKey(keyBuf[:0], row, false)
-		if !f.counter.opts.inPass(keyBuf) {
+		if !f.inPass(row, false) {
 			return nil
+		}
+		keyBuf = f.appendKey(keyBuf[:0], row, false)
+		if f.mayMeet(keyBuf) {
+			return f.wait(row)
 		}
 		return f.meet(keyBuf, row)
 	})
+	if err == nil {
+		err = f.settle(ctx)
+	}
 	if err == nil {
 		err = f.leftovers()
 	}
@@ -76,6 +86,53 @@ func (f *fold) run(ctx context.Context) (Result, error) {
 		return Result{Done: f.counter.done, Stopped: true}, nil
 	}
 	return Result{Done: f.counter.done}, err
+}
+
+// appendKey appends what rows are found by.
+func (f *fold) appendKey(dst []byte, row scan.Row, fromSource bool) []byte {
+	if f.c.table.Aggregated {
+		return f.c.appendFolded(dst, row, fromSource)
+	}
+	return f.c.appendKey(dst, row, fromSource)
+}
+
+func (f *fold) inPass(row scan.Row, fromSource bool) bool {
+	switch {
+	case f.counter.opts.Passes < 2:
+		return true
+	case !f.c.table.Aggregated:
+		return f.counter.opts.inPass(f.c.appendFolded(nil, row, fromSource))
+	}
+	// A group that were in two passes would be wrong in both: text whose weight is not known has no say.
+	var key []byte
+	for _, k := range f.c.table.Key {
+		if f.c.columns[k].weights == nil {
+			key = f.c.appendFoldedColumn(key, row, k, fromSource)
+		}
+	}
+	return f.counter.opts.inPass(key)
+}
+
+// mayMeet says whether a row of the target that has no group by this key may have one by its folded key.
+func (f *fold) mayMeet(key []byte) bool {
+	if f.c.table.Aggregated {
+		return f.c.weighs() // folded keys are known when the weights are, at the end
+	}
+	return f.c.table.KeyUnique && f.groups[string(key)] == nil
+}
+
+// wait keeps a row of the target.
+func (f *fold) wait(row scan.Row) error {
+	f.alone = append(f.alone, row.Clone())
+	return f.grow(row.Size() + perRow)
+}
+
+func (f *fold) grow(n int) error {
+	f.memory += int64(n)
+	if limit := f.counter.opts.MemoryLimit; limit > 0 && f.memory > limit {
+		return fmt.Errorf("table %s: %d keys of the source and %d rows of the target: %w", f.c.table.Name, len(f.groups), len(f.alone), ErrMemory)
+	}
+	return nil
 }
 
 // each calls visit with every row of a stream.
@@ -100,9 +157,8 @@ func (f *fold) add(source int, key []byte, row scan.Row) error {
 			g.sums = make([]sum, len(f.c.columns))
 		}
 		f.groups[string(key)] = g
-		f.memory += int64(len(key)+row.Size()+perRow) + int64(len(g.sums))*64
-		if limit := f.counter.opts.MemoryLimit; limit > 0 && f.memory > limit {
-			return fmt.Errorf("table %s: %d keys of the source: %w", f.c.table.Name, len(f.groups), ErrMemory)
+		if err := f.grow(len(key) + row.Size() + perRow + len(g.sums)*64); err != nil {
+			return err
 		}
 	} else if !f.c.table.Aggregated {
 		if source == g.fromLast {
@@ -238,15 +294,16 @@ func (f *fold) isEmptyGroup(row scan.Row) bool {
 }
 
 // equal compares aggregates by value: NULL and zero are the same sum, since VReplication adds NULLs
-// up to zero, and sums of floats are equal when their last digits differ. A column that is neither of
+// up to zero, and sums of floats are equal when their last digits differ. The key of a group is equal already, and has
+// the bytes of the row that came first, be it there still or not. A column that is neither of
 // the key nor an aggregate has the value of the row that was applied last, whichever that was, or
 // NULL after a delete: it is compared where the group has but one row.
 func (f *fold) equal(g *group, source, target scan.Row) bool {
 	for i := range f.c.columns {
 		col := &f.c.columns[i]
 		if col.Aggregate == plan.AggregateNone {
-			if f.c.table.Aggregated && !f.c.isKey[i] {
-				if _, ok := target.Value(i); !ok || g.rows > 1 {
+			if f.c.table.Aggregated {
+				if _, ok := target.Value(i); !ok || g.rows > 1 || f.c.isKey[i] {
 					continue
 				}
 			}
@@ -290,20 +347,4 @@ func abs(x float64) float64 {
 		return -x
 	}
 	return x
-}
-
-func (f *fold) leftovers() error {
-	for _, g := range f.groups {
-		if g.met {
-			continue
-		}
-		if f.counter.full() {
-			return ErrStop
-		}
-		f.counter.done++
-		if err := f.sink.ExtraSource(f.result(g)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -86,7 +86,7 @@ func (p *pair) run(ctx context.Context) (Result, error) {
 			return Result{Done: p.counter.done}, err
 		}
 	}
-	err := p.leftovers()
+	err := p.leftovers(ctx)
 	if errors.Is(err, ErrStop) {
 		return Result{Done: p.counter.done, Stopped: true}, nil
 	}
@@ -197,8 +197,11 @@ func (p *pair) verdict(row, partner scan.Row, isSource bool) error {
 
 // leftovers settles the rows that never met their partner: those whose keys are equal for the
 // target's collations are mismatches, the others are extra.
-func (p *pair) leftovers() error {
+func (p *pair) leftovers(ctx context.Context) error {
 	if p.c.table.KeyUnique && p.source.n > 0 && p.target.n > 0 {
+		if err := p.c.learn(ctx, p.counter.opts.Weigher, p.left); err != nil {
+			return err
+		}
 		if err := p.pairFolded(); err != nil {
 			return err
 		}
@@ -220,6 +223,19 @@ func (p *pair) leftovers() error {
 		}
 	}
 	return nil
+}
+
+// left yields the rows that never met their partner.
+func (p *pair) left(yield func(row scan.Row, fromSource bool) bool) {
+	for _, side := range []*waiting{&p.source, &p.target} {
+		for _, rows := range side.rows {
+			for _, r := range rows {
+				if !yield(r.row, side == &p.source) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (p *pair) pairFolded() error {

@@ -44,10 +44,14 @@ type Options struct {
 	// UpTo, when its Lengths are set, is a row with the last key that a merge looks at: rows behind it are as if they were
 	// not there. Result.Last is then only set when the comparison was stopped.
 	UpTo scan.Row
+	// Weigher tells which texts are equal under collations that Vitess does not know. Without one such text is equal when its
+	// bytes are.
+	Weigher Weigher
 	// MemoryLimit bounds the rows that Pair and Fold hold, in bytes.
 	MemoryLimit int64
 	// Passes and Pass make Pair and Fold look only at keys of hash class Pass of Passes. 0 and 1
-	// passes are the same: everything.
+	// passes are the same: everything. Keys that only the Weigher knows to be equal may be in unlike classes: then they are
+	// found to be extra on both sides instead of mismatched.
 	Passes, Pass uint64
 	// Progress, when set, is called every few thousand rows. done is how many rows or pairs have
 	// been counted by this comparison so far. In a merge all rows with keys up to last are finished

@@ -1,0 +1,79 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"vitess.io/vitess/go/sqltypes"
+
+	querypb "vitess.io/vitess/go/vt/proto/query"
+	tabletmanagerdatapb "vitess.io/vitess/go/vt/proto/tabletmanagerdata"
+	topodatapb "vitess.io/vitess/go/vt/proto/topodata"
+)
+
+// weighing answers with the texts that it is asked for, as they are written there; ff is not valid.
+type weighing struct {
+	fakeTablet
+	queries []string
+}
+
+var hexText = regexp.MustCompile(`x'([0-9a-f]*)'`)
+
+func (w *weighing) ExecuteFetchAsApp(_ context.Context, _ *topodatapb.Tablet, _ bool, req *tabletmanagerdatapb.ExecuteFetchAsAppRequest) (*querypb.QueryResult, error) {
+	w.queries = append(w.queries, string(req.Query))
+	result := &sqltypes.Result{}
+	row := []sqltypes.Value{}
+	for _, m := range hexText.FindAllStringSubmatch(string(req.Query), -1) {
+		value := sqltypes.NewVarChar(m[1])
+		if m[1] == "ff" {
+			value = sqltypes.NULL
+		}
+		row = append(row, value)
+		result.Fields = append(result.Fields, &querypb.Field{Type: sqltypes.VarChar})
+	}
+	result.Fields = append(result.Fields, &querypb.Field{Type: sqltypes.Int64})
+	result.Rows = [][]sqltypes.Value{append(row, sqltypes.NewInt64(int64(len(row))))}
+	return sqltypes.ResultToProto3(result), w.err
+}
+
+// Tests the queries for weights: the form of one, that many texts are asked for in several, in order, and that nothing but
+// names of charsets and collations is written into one.
+func TestWeights(t *testing.T) {
+	gbk := StoredText{Charset: "gbk", Collation: "gbk_chinese_ci"}
+	server := &weighing{}
+	got, err := Weights(t.Context(), server, testTablet, "gbk", gbk, []string{"a'", "", "\xff"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"w6127", "w", "\x00\xff"}, got)
+	require.Equal(t, []string{"select hex(weight_string(trim(trailing ' ' from convert(x'6127' using gbk)) collate gbk_chinese_ci)) as w0, " +
+		"hex(weight_string(trim(trailing ' ' from convert(x'' using gbk)) collate gbk_chinese_ci)) as w1, " +
+		"hex(weight_string(trim(trailing ' ' from convert(x'ff' using gbk)) collate gbk_chinese_ci)) as w2, 3 as n"}, server.queries)
+
+	server = &weighing{}
+	_, err = Weights(t.Context(), server, testTablet, "utf8mb4", StoredText{Charset: "utf16", Collation: "utf16_0900_new_ci"}, []string{"a"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"select hex(weight_string(convert(convert(x'61' using utf8mb4) using utf16) collate utf16_0900_new_ci)) as w0, 1 as n"}, server.queries)
+
+	server = &weighing{}
+	texts := []string{strings.Repeat("l", maxWeightBytes), "b"}
+	for range maxWeights + 1 {
+		texts = append(texts, "c")
+	}
+	got, err = Weights(t.Context(), server, testTablet, "gbk", gbk, texts)
+	require.NoError(t, err)
+	require.Len(t, got, len(texts))
+	require.Equal(t, "w62", got[1])
+	require.Len(t, server.queries, 3)
+
+	_, err = Weights(t.Context(), server, testTablet, "gbk", StoredText{Charset: "gbk", Collation: "x) or (1"}, []string{"a"})
+	require.ErrorContains(t, err, "is not the name")
+	server.err = errors.New("no database")
+	_, err = Weights(t.Context(), server, testTablet, "gbk", gbk, []string{"a"})
+	require.ErrorContains(t, err, "no database")
+}

@@ -1,0 +1,92 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package rowdiff
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"vitess.io/vitess/go/sqltypes"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+)
+
+// lowerCase is a Weigher for which case makes no difference.
+type lowerCase struct{ asked []string }
+
+func (l *lowerCase) Weights(_ context.Context, charset string, as plan.StoredText, texts []string) ([]string, error) {
+	l.asked = append(l.asked, charset+" as "+as.Collation)
+	weights := make([]string, len(texts))
+	for i, text := range texts {
+		weights[i] = "weight of " + strings.ToLower(text)
+	}
+	return weights, nil
+}
+
+// unknownColumn is text under a collation that Vitess does not know.
+func unknownColumn(name string) plan.Column {
+	ct := plan.ColumnType{Type: sqltypes.VarChar, ColumnType: "varchar(20)", Charset: "gbk", Stored: plan.StoredText{Charset: "gbk", Collation: "gbk_chinese_ci"}}
+	return plan.Column{Name: name, Source: ct, Target: ct}
+}
+
+// Tests keys under a collation that only MySQL knows: those that it takes for equal are a mismatch, in a table and in the
+// copies of a reference table; an error of MySQL's is not swallowed.
+func TestKeysWeighed(t *testing.T) {
+	table := idTable(intColumn("v"))
+	table.Columns[0] = unknownColumn("k")
+	table.Ordered, table.Mergeable = false, false
+	for _, reference := range []bool{false, true} {
+		sources := [][][]string{{{"ABC", "1"}, {"same", "1"}, {"x", "1"}}}
+		if table.Reference = reference; reference {
+			sources = append(sources, sources[0])
+		}
+		asked := &lowerCase{}
+		v, r, err := compare(t, table, false, sources, [][]string{{"abc", "1"}, {"same", "1"}, {"y", "1"}}, Options{Weigher: asked})
+		require.NoError(t, err)
+		assert.Equal(t, &verdicts{matches: 1, lines: []string{"mismatch |ABC|1 |abc|1", "source |x|1", "target |y|1"}}, v, "reference: %v", reference)
+		assert.EqualValues(t, 4, r.Done)
+		assert.Equal(t, []string{"gbk as gbk_chinese_ci"}, asked.asked)
+		_, _, err = compare(t, table, false, sources, [][]string{{"abc", "1"}}, Options{Weigher: noWeights{}})
+		require.ErrorIs(t, err, errNoWeights)
+	}
+}
+
+var errNoWeights = errors.New("no weights")
+
+type noWeights struct{}
+
+func (noWeights) Weights(context.Context, string, plan.StoredText, []string) ([]string, error) {
+	return nil, errNoWeights
+}
+
+// Tests rules that group by text: VReplication adds up the rows that collide in the target's unique index, under collations
+// that Vitess knows and others, in one pass and in several; the target's key has the bytes of whichever row came first.
+func TestGroupsOfText(t *testing.T) {
+	for _, key := range []plan.Column{unknownColumn("k"), textColumn("k", "utf8mb4_0900_ai_ci", "utf8mb4_0900_ai_ci", plan.OrderNone)} {
+		table := idTable(intColumn("n"), intColumn("total"))
+		table.Columns[0] = key
+		table.Aggregated, table.Ordered, table.Mergeable = true, false, false
+		table.Columns[1].Aggregate, table.Columns[2].Aggregate = plan.AggregateCount, plan.AggregateSum
+		sources := [][][]string{{{"a", "1", "10"}, {"A", "1", "1"}, {"b", "1", "5"}, {"C", "1", "1"}}, {{"a", "1", "-3"}, {"c", "1", null}, {"d", "1", "1"}}}
+		target := [][]string{{"A", "3", "8"}, {"B", "1", "6"}, {"c", "2", "1"}, {"e", "1", "1"}}
+		total := &verdicts{}
+		for pass := range uint64(3) {
+			v, _, err := compare(t, table, false, sources, target, Options{Weigher: &lowerCase{}, Passes: 3, Pass: pass})
+			require.NoError(t, err)
+			total.matches += v.matches
+			total.lines = append(total.lines, v.lines...)
+		}
+		sort.Strings(total.lines)
+		want := &verdicts{matches: 2, lines: []string{"mismatch |b|1|5 |B|1|6", "source |d|1|1", "target |e|1|1"}}
+		assert.Equal(t, want, total, "in passes, %s", key.Target.Charset)
+		v, _, err := compare(t, table, false, sources, target, Options{Weigher: &lowerCase{}})
+		require.NoError(t, err)
+		assert.Equal(t, want, v, key.Target.Charset)
+	}
+}
