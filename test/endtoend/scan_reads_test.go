@@ -265,3 +265,16 @@ func (b *scanBed) testMaxTime(t *testing.T) {
 	assert.Less(t, answer.Digests[0].Read, int64(200_000))
 	assert.Len(t, answer.Digests[0].UpTo, 1)
 }
+
+// testSmallPackets: a server whose packets may not be longer than a few rows, and one that took long packets before.
+func (b *scanBed) testSmallPackets(t *testing.T) {
+	b.exec(t, "create table several (id int primary key, v varchar(200))", "insert into several select n, repeat('x', 200) from numbers")
+	tb := table("several", 1, "id", "v")
+	want := b.whole(t, tb)
+	b.exec(t, "set global max_allowed_packet = 16384, global net_buffer_length = 1024")
+	defer b.exec(t, "set global max_allowed_packet = default, global net_buffer_length = default")
+	small := &scanBed{tablet: b.tablet, local: scan.NewLocal(dbConfigs(b.tablet, false), 2)}
+	defer small.local.Close()
+	assert.Equal(t, want, small.whole(t, tb))
+	assert.Equal(t, want, b.whole(t, tb))
+}

@@ -67,6 +67,7 @@ func TestScan(t *testing.T) {
 	t.Run("locks", b.testLocks)
 	t.Run("tls", b.testTLS)
 	t.Run("max time", b.testMaxTime)
+	t.Run("small packets", b.testSmallPackets)
 	noPanics(t, c)
 }
 

@@ -5,12 +5,14 @@ package scan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"vitess.io/vitess/go/mysql/sqlerror"
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/dbconfigs"
+	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/vterrors"
 
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
@@ -29,6 +31,7 @@ type pool struct {
 	idle       []*session // the one used last is the last
 	sweeper    *time.Timer
 	closed     bool
+	small      bool // this server's buffers cannot be enlarged
 	collations map[uint16]*collation
 }
 
@@ -67,7 +70,7 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 		}
 		p.mu.Unlock()
 		if s == nil {
-			return p.connect(ctx)
+			return p.openNew(ctx)
 		}
 		done := s.guard(ctx)
 		err := s.conn.Ping()
@@ -80,6 +83,31 @@ func (p *pool) open(ctx context.Context) (*session, error) {
 			return nil, vterrors.Wrap(ctx.Err(), "connect to mysqld")
 		}
 	}
+}
+
+// openNew makes a connection for long results.
+func (p *pool) openNew(ctx context.Context) (*session, error) {
+	s, err := p.connect(ctx)
+	p.mu.Lock()
+	small := p.small
+	p.mu.Unlock()
+	if err != nil || small {
+		return s, err
+	}
+	done := s.guard(ctx)
+	err = s.enlarge()
+	if done(); err == nil {
+		return s, nil
+	}
+	s.conn.Close()
+	if ctx.Err() != nil {
+		return nil, vterrors.Wrap(ctx.Err(), "connect to mysqld")
+	}
+	log.Warn(fmt.Sprintf("vdiff: mysqld does not take a long packet, its results are read as it sends them by itself: %v", err))
+	p.mu.Lock()
+	p.small = true
+	p.mu.Unlock()
+	return p.connect(ctx)
 }
 
 // put takes a connection back. One that is not clean, one that an error happened on, is closed.

@@ -65,6 +65,43 @@ func (p *pool) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
+const (
+	comPing = 0x0e
+	// serverBuffer is how many bytes of a result mysqld is made to send at a time, if it takes packets of twice that length.
+	serverBuffer = 1 << 20
+)
+
+// enlarge makes mysqld send long results in large pieces. It collects rows in a buffer of 16 KB (net_buffer_length, which a
+// session cannot set) and sends that when it is full. The buffer grows when a longer packet arrives (net_realloc in MySQL's
+// sql-common/net_serv.cc), and stays so until the connection ends. A ping may carry anything. Fewer and larger writes, and reads
+// here, save a third of the time of both sides.
+func (s *session) enlarge() error {
+	result, err := s.fetch("select @@max_allowed_packet")
+	if err != nil {
+		return err
+	}
+	limit, err := result.Rows[0][0].ToCastInt64()
+	if err != nil {
+		return err
+	}
+	return s.ping(min(serverBuffer, limit/2))
+}
+
+// ping sends a ping of n bytes, at least one.
+func (s *session) ping(n int64) error {
+	command := make([]byte, packetHeader+n)
+	command[packetHeader] = comPing
+	if err := writeCommand(s.raw, command); err != nil {
+		return err
+	}
+	reply := packets{r: s.raw, buf: make([]byte, 1<<10), sequence: 1}
+	payload, err := reply.short()
+	if err == nil && payload[0] != okPacket {
+		err = errProtocol
+	}
+	return err
+}
+
 // guard ends what the session is doing when ctx ends: reads and writes fail at once, and mysqld is told, which would notice
 // only when it has something to send. It returns a function that must be called when ctx does not matter any more; that
 // returns false when the connection is being closed.
