@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"time"
 
 	"vitess.io/vitess/go/mysql/sqlerror"
 )
@@ -35,9 +33,6 @@ type packets struct {
 	more     bool // this packet is a full one: the payload goes on in the next
 	size     int  // bytes of payload that the packets of the last begin had so far
 	reads    int  // how often r was read
-	patient  bool // see patience
-	got      int  // bytes of the last read
-	total    int  // bytes of all reads
 	// moving, when set, is called before payloads that were handed out lose their memory.
 	moving func()
 }
@@ -47,25 +42,7 @@ func (p *packets) reset(r io.Reader) {
 	if p.buf == nil {
 		p.buf = make([]byte, readBuffer)
 	}
-	*p = packets{r: r, buf: p.buf, patient: isSocket(r)}
-}
-
-// mysqld sends a long result in pieces of 16 KB. A reader that takes each of them as it comes is woken up for each, which costs
-// both sides more than the rows do, most of all on virtual machines. So while a result is long, and what was there at the last
-// read was not much, a reader waits until there is more: less long than it takes mysqld to fill the socket.
-const (
-	patience     = 400 * time.Microsecond
-	patientAfter = 1 << 19 // bytes
-	patientBelow = 1 << 17
-)
-
-// isSocket says whether a read returns all that is there. With TLS it returns one record.
-func isSocket(r io.Reader) bool {
-	switch r.(type) {
-	case *net.UnixConn, *net.TCPConn:
-		return true
-	}
-	return false
+	*p = packets{r: r, buf: p.buf}
 }
 
 // fill makes at least n bytes available, n being at most the size of the buffer.
@@ -81,14 +58,9 @@ func (p *packets) fill(n int) error {
 		p.pos = 0
 	}
 	for p.end-p.pos < n {
-		if p.patient && p.total > patientAfter && p.got < patientBelow {
-			nap(patience)
-		}
 		m, err := p.r.Read(p.buf[p.end:])
 		p.end += m
 		p.reads++
-		p.got = m
-		p.total += m
 		if p.end-p.pos >= n {
 			return nil
 		}

@@ -163,7 +163,7 @@ func (s *session) command(command []byte) error {
 	if cap(command) <= 1<<16 {
 		s.out = command[:packetHeader]
 	}
-	s.in.sequence, s.in.total = 1, 0
+	s.in.sequence = 1
 	return writeCommand(s.raw, command)
 }
 
