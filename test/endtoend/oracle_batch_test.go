@@ -24,8 +24,10 @@ type layout struct {
 	name     string
 	from, to string
 	merges   bool // from two shards
-	splits   bool // to two shards
+	splits   bool // to several shards
 	filters  bool // by rules with a select list and a condition: Materialize
+	// fromShards and toShards are set where both are in one keyspace: Reshard.
+	fromShards, toShards string
 }
 
 var layouts = []*layout{
@@ -36,6 +38,9 @@ var layouts = []*layout{
 	{name: "materialize and split", from: "osrc", to: "odst", splits: true, filters: true},
 	{name: "stock source", from: "ostk", to: "oone"},
 	{name: "stock source, split", from: "ostk", to: "odst", splits: true},
+	{name: "reshard, split", from: reshardKeyspace, to: reshardKeyspace, fromShards: "0", toShards: "-40,40-c0,c0-", splits: true},
+	{name: "reshard, merge", from: reshardKeyspace, to: reshardKeyspace, fromShards: "-80,80-", toShards: "0", merges: true, splits: true},
+	{name: "reshard", from: reshardKeyspace, to: reshardKeyspace, fromShards: "-80,80-", toShards: "-40,40-c0,c0-", merges: true, splits: true},
 }
 
 // batch is a workflow of some tables.
@@ -44,7 +49,7 @@ type batch struct {
 	seed             uint64
 	number           int // of tables when it was made
 	layout           *layout
-	tables           []*randomTable
+	tables, leftOut  []*randomTable
 	w                *cluster.Workflow
 	sources, targets []*cluster.Tablet
 	sessions         sessions
@@ -60,24 +65,30 @@ func (o *oracle) newBatch(seed uint64, wave int) *batch {
 		if o.only == "" || slices.Contains(strings.Split(o.only, ","), t.number()) {
 			b.tables = append(b.tables, t)
 		}
+		for _, v := range t.vindexes {
+			if _, ok := v.params["region_map"]; ok {
+				v.params["region_map"] = o.regions
+			}
+		}
 	}
 	b.w = o.c.Workflow(l.to, fmt.Sprintf("oracle%d", seed))
-	b.targets = b.w.Primaries()
-	b.sources = o.c.Workflow(l.from, "").Primaries()
+	b.targets = o.primaries(l.to, l.toShards)
+	b.sources = o.primaries(l.from, l.fromShards)
 	return b
 }
 
-// vschema is what the sharded keyspace has to know of the tables that are there.
-func (b *batch) vschema(tables map[string]any) {
+// vschema is what a sharded keyspace has to know of the tables that are there.
+func (b *batch) vschema(keyspaces map[string]*sharded) {
+	l := b.layout
+	if !l.merges && !l.splits {
+		return
+	}
+	keyspace, source := keyspaces[l.to], l.merges && !l.reshards()
+	if source {
+		keyspace = keyspaces[l.from]
+	}
 	for _, t := range b.tables {
-		name, vindex, column := t.name, t.vindex, t.vindexColumn.name
-		switch {
-		case b.layout.merges:
-			vindex, column = "xxhash", t.vindexColumn.source
-		case !b.layout.splits:
-			continue
-		}
-		tables[name] = map[string]any{"column_vindexes": []any{map[string]any{"column": column, "name": vindex}}}
+		keyspace.Tables[t.name] = t.vschema(source, keyspace.Vindexes)
 	}
 }
 
@@ -99,12 +110,14 @@ func (b *batch) run(t *testing.T, ctx context.Context) {
 		}
 		return err != nil
 	})
+	b.leaveOut()
 	phase("fill")
 	defer b.clear(t, context.WithoutCancel(ctx))
 	b.copyTables(t, ctx)
 	if len(b.tables) == 0 {
 		return
 	}
+	b.addCopies(t, ctx)
 	phase("copy")
 	b.check(t, ctx, "as copied")
 	phase("vdiff")
@@ -138,6 +151,9 @@ func (b *batch) check(t *testing.T, ctx context.Context, when string, flags ...s
 	require.NoError(t, err, "seed %d", b.seed)
 	ways := b.ways(t, s.UUID, len(flags) > 0)
 	different, refused := false, false
+	for _, table := range b.leftOut {
+		assert.NotContains(t, s.TableSummaryMap, table.name, "seed %d", b.seed)
+	}
 	for _, table := range b.tables {
 		found, err := b.find(ctx, table)
 		require.NoError(t, err, "seed %d: the oracle itself cannot compare", b.seed)

@@ -21,8 +21,8 @@ import (
 func (b *batch) copyTables(t *testing.T, ctx context.Context) {
 	t.Helper()
 	for len(b.tables) > 0 {
-		for _, table := range b.tables {
-			if table.unlike || b.layout.filters || len(table.columns)%3 == 0 {
+		for _, table := range b.all() {
+			if table.unlike || b.layout.filters || b.layout.reshards() || len(table.columns)%3 == 0 {
 				for _, tablet := range b.targets {
 					require.NoError(t, b.sessions.execAll(ctx, tablet, table.create(quote(table.name), true)))
 				}
@@ -44,7 +44,7 @@ func (b *batch) copyTables(t *testing.T, ctx context.Context) {
 		}
 		b.o.outcome("not copied", b.tables[failed], shortError(err))
 		b.cancel(t, ctx)
-		b.drop(t, ctx, b.tables...)
+		b.drop(t, ctx, b.all()...)
 		b.dropSource(t, ctx, b.tables[failed])
 		b.o.applyVSchema(t, ctx) // cancel took the tables out
 		b.tables = slices.Delete(b.tables, failed, failed+1)
@@ -72,6 +72,9 @@ func shortError(err error) string {
 func (b *batch) create(ctx context.Context) error {
 	b.o.vtctl.Lock()
 	defer b.o.vtctl.Unlock()
+	if b.layout.reshards() {
+		return b.reshard(ctx)
+	}
 	if b.layout.filters {
 		var settings []any
 		for _, table := range b.tables {
@@ -129,6 +132,11 @@ func (b *batch) cancel(t *testing.T, ctx context.Context) {
 	if streams, err := b.w.Streams(ctx); err == nil && len(streams) == 0 {
 		return
 	}
+	if b.layout.reshards() { // its own cancel would delete the shards
+		_, err := b.o.c.Vtctl(ctx, "Workflow", "--keyspace", b.w.Keyspace, "delete", "--workflow", b.w.Name, "--keep-data")
+		require.NoError(t, err)
+		return
+	}
 	command := "MoveTables"
 	if b.layout.filters {
 		command = "Materialize"
@@ -149,9 +157,12 @@ func (b *batch) drop(t *testing.T, ctx context.Context, tables ...*randomTable) 
 // clear removes the workflow, if it is there, and the tables.
 func (b *batch) clear(t *testing.T, ctx context.Context) {
 	b.cancel(t, ctx)
-	b.drop(t, ctx, b.tables...)
-	b.dropSource(t, ctx, b.tables...)
+	b.drop(t, ctx, b.all()...)
+	b.dropSource(t, ctx, b.all()...)
 }
+
+// all are the tables that are there.
+func (b *batch) all() []*randomTable { return slices.Concat(b.tables, b.leftOut) }
 
 // dropSource drops tables of the source.
 func (b *batch) dropSource(t *testing.T, ctx context.Context, tables ...*randomTable) {

@@ -109,7 +109,7 @@ func (t *randomTable) fill(ctx context.Context, s sessions, sources []*cluster.T
 	if !t.needsTwin() {
 		for len(rows) > 0 {
 			n := min(len(rows), 100)
-			if err := s.execAll(ctx, sources[0], "insert ignore into "+quote(t.source)+" "+names+" values "+strings.Join(rows[:n], ", ")); err != nil {
+			if err := t.insert(ctx, s, sources[0], "insert ignore into "+quote(t.source)+" "+names+" values "+strings.Join(rows[:n], ", ")); err != nil {
 				return err
 			}
 			rows = rows[n:]
@@ -117,6 +117,14 @@ func (t *randomTable) fill(ctx context.Context, s sessions, sources []*cluster.T
 		return nil
 	}
 	return t.fillFitting(ctx, s, sources, rows)
+}
+
+// insert inserts rows, and keeps the statement for copies of the table.
+func (t *randomTable) insert(ctx context.Context, s sessions, tablet *cluster.Tablet, sql string) error {
+	if t.copies() {
+		t.inserts = append(t.inserts, sql)
+	}
+	return s.execAll(ctx, tablet, sql)
 }
 
 // fillFitting inserts those rows that fit the keys of both sides.
@@ -145,7 +153,11 @@ func (t *randomTable) fillFitting(ctx context.Context, s sessions, sources []*cl
 		if result.RowsAffected == 0 {
 			continue
 		}
-		if err := s.execAll(ctx, sources[i%len(sources)], "insert ignore into "+quote(t.source)+" "+names+" values "+row); err != nil {
+		shard := sources[i%len(sources)]
+		if t.reference {
+			shard = sources[0]
+		}
+		if err := t.insert(ctx, s, shard, "insert ignore into "+quote(t.source)+" "+names+" values "+row); err != nil {
 			return err
 		}
 	}

@@ -106,23 +106,26 @@ var allKinds = []*kind{
 	}, tweaks: []string{"string_to_vector('[1, 2, 3]')"}, types: ofTypes("vector(3)")},
 }
 
-// charsets have the collations that text columns are made with; some of them Vitess does not know.
+// charsets have the collations that text columns are made with; Vitess cannot compare by some of them.
 var charsets = map[string][]string{
 	"utf8mb4": {"utf8mb4_0900_ai_ci", "utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_0900_bin", "utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci",
-		"utf8mb4_de_pb_0900_ai_ci", "utf8mb4_ja_0900_as_cs", "utf8mb4_tr_0900_ai_ci", "utf8mb4_swedish_ci", "utf8mb4_zh_0900_as_cs"},
+		"utf8mb4_de_pb_0900_ai_ci", "utf8mb4_ja_0900_as_cs", "utf8mb4_tr_0900_ai_ci", "utf8mb4_swedish_ci", "utf8mb4_zh_0900_as_cs", "utf8mb4_nb_0900_ai_ci"},
 	"utf8mb3": {"utf8mb3_general_ci", "utf8mb3_bin"},
 	"latin1":  {"latin1_swedish_ci", "latin1_bin", "latin1_german2_ci", "latin1_general_cs"},
 	"ascii":   {"ascii_general_ci", "ascii_bin"},
 	"utf16":   {"utf16_general_ci", "utf16_bin", "utf16_unicode_ci"},
 	"utf32":   {"utf32_general_ci"},
-	"latin2":  {"latin2_general_ci"},
+	"latin2":  {"latin2_general_ci", "latin2_czech_cs"},
 	"cp1251":  {"cp1251_general_ci"},
-	"sjis":    {"sjis_japanese_ci"},
-	"gb18030": {"gb18030_chinese_ci"},
+	"sjis":    {"sjis_japanese_ci", "sjis_bin"},
+	"gb18030": {"gb18030_bin"}, // under its other collation MySQL calls texts equal that begin with equal ones
+	"gbk":     {"gbk_chinese_ci", "gbk_bin"},
+	"big5":    {"big5_chinese_ci", "big5_bin"},
+	"tis620":  {"tis620_thai_ci"},
 }
 
 // charsetNames is in the order of likelihood: the first ones are taken most often.
-var charsetNames = []string{"utf8mb4", "latin1", "utf8mb3", "ascii", "utf16", "utf32", "latin2", "cp1251", "sjis", "gb18030"}
+var charsetNames = []string{"utf8mb4", "latin1", "utf8mb3", "ascii", "utf16", "utf32", "latin2", "cp1251", "sjis", "gb18030", "gbk", "big5", "tis620"}
 
 func collated(columnType, charset, collation string) string {
 	return columnType + " character set " + charset + " collate " + collation
@@ -149,10 +152,23 @@ func textTypes(types ...string) func(*rand.Rand) (string, []string) {
 	}
 }
 
+// strangeText is text of a collation that Vitess cannot compare by.
+var strangeText = &kind{name: "text", form: formText, inKey: true, value: textValue, tweaks: textTweaks, types: func(r *rand.Rand) (string, []string) {
+	base, collation := fmt.Sprintf("varchar(%d)", 30+r.IntN(10)), pick(r, strangeCollations)
+	charset, _, _ := strings.Cut(collation, "_")
+	return collated(base, charset, collation), []string{collated(base, charset, pick(r, charsets[charset])), collated("varchar(60)", charset, collation), collated(base, "utf8mb4", pick(r, charsets["utf8mb4"]))}
+}}
+
+var strangeCollations = []string{"gbk_chinese_ci", "big5_chinese_ci", "latin1_german2_ci", "gb18030_bin", "tis620_thai_ci", "latin2_czech_cs", "gbk_bin", "big5_bin"}
+
 var hardTexts = []string{"", " ", "a", "A", "a ", "b", "\u00e1", "\u00c1", "stra\u00dfe", "strasse", "STRASSE", "\u00df", "ss", "\u00e4", "ae", "\u00c4", "\U0001F600", "x\U0001F600", "e\u0301", "\u00e9",
-	"O'Brien", `back\slash`, "tab\tx", "tab", "new\nline", "NULL", "null", "0x41", "\ufb01", "\u0130", "\u0131", "\uff26", "10", "9", "09", "1e1", "Z", "z", "\u0436", "\u30a2", "\u3042", "-", "_", "%", "\u00e6", "\u00d8", "o"}
+	"O'Brien", `back\slash`, "tab\tx", "tab", "new\nline", "NULL", "null", "0x41", "\ufb01", "\u0130", "\u0131", "\uff26", "10", "9", "09", "1e1", "Z", "z", "\u0436", "\u30a2", "\u3042", "\u4e2d", "\uff21", "\uff41", "\u0e40\u0e01", "-", "_", "%", "\u00e6", "\u00d8", "o"}
 
 var textTweaks = []string{"concat(%[1]s, ' ')", "upper(%[1]s)", "lower(%[1]s)", "concat(%[1]s, 'x')", "replace(%[1]s, 'e', _utf8mb4 0xC3A9)", "replace(%[1]s, 'a', 'A')", "''", "trim(%[1]s)", "concat(%[1]s, char(9))"}
+
+// caseTweaks change text in case or accent only.
+var caseTweaks = []string{"if(cast(%[1]s as binary) = cast(upper(%[1]s) as binary), lower(%[1]s), upper(%[1]s))", "if(cast(%[1]s as binary) = cast(lower(%[1]s) as binary), upper(%[1]s), lower(%[1]s))",
+	"replace(%[1]s, 'e', _utf8mb4 0xC3A9)", "replace(%[1]s, _utf8mb4 0xC3A9, 'e')", "replace(%[1]s, _utf8mb4 0xC3A4, 'a')", "replace(%[1]s, 'ss', _utf8mb4 0xC39F)", "concat(%[1]s, ' ')"}
 
 // textValue is a hard one, or two of them and a number.
 func textValue(r *rand.Rand, _ string) string {

@@ -23,68 +23,92 @@ func (b *batch) plant(ctx context.Context, t *randomTable) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, sql := range t.change(rows) {
-			result, err := b.sessions.exec(ctx, tablet, sql)
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			outcome := ""
-			if err != nil {
-				outcome = err.Error()
-				if n := strings.Index(outcome, " during query"); n > 0 {
-					outcome = outcome[:n]
-				}
-			} else {
-				outcome = fmt.Sprintf("%d rows", result.RowsAffected)
-			}
-			log = append(log, fmt.Sprintf("%s: %s -- %s", tablet.Shard, sql, outcome))
+		done, err := b.execAny(ctx, tablet, t.change(rows, true))
+		if err != nil {
+			return nil, err
 		}
+		log = append(log, done...)
+	}
+	if t.copies() && t.pairedBy() != nil {
+		done, err := b.plantCopy(ctx, t)
+		return append(log, done...), err
 	}
 	return log, nil
 }
 
-// change makes statements of one change of the target.
-func (t *randomTable) change(rows []*truthRow) []string {
+// execAny runs statements that may fail, and returns them with what came of them.
+func (b *batch) execAny(ctx context.Context, tablet *cluster.Tablet, sqls []string) ([]string, error) {
+	var log []string
+	for _, sql := range sqls {
+		result, err := b.sessions.exec(ctx, tablet, sql)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		outcome := ""
+		if err != nil {
+			outcome, _, _ = strings.Cut(err.Error(), " during query")
+		} else {
+			outcome = fmt.Sprintf("%d rows", result.RowsAffected)
+		}
+		log = append(log, fmt.Sprintf("%s/%s: %s -- %s", tablet.Keyspace, tablet.Shard, sql, outcome))
+	}
+	return log, nil
+}
+
+// change makes statements of one change of the target, or of a copy of the source.
+func (t *randomTable) change(rows []*truthRow, target bool) []string {
 	r := t.r
-	columns, names := t.written(true)
-	table := quote(t.name)
+	columns, names := t.written(target)
+	table, key := quote(t.source), t.sourceKey
+	if target {
+		table, key = quote(t.name), t.targetKey
+	}
 	if len(rows) == 0 || r.IntN(6) == 0 {
-		return []string{"insert ignore into " + table + " " + names + " values " + t.newRow(true)}
+		return []string{"insert ignore into " + table + " " + names + " values " + t.newRow(target)}
 	}
 	row := pick(r, rows)
-	where := " where " + t.where1(row) + " limit 1"
+	where := " where " + t.where1(row, target) + " limit 1"
 	switch r.IntN(8) {
 	case 0:
 		return []string{"delete from " + table + where}
 	case 1:
-		if t.targetKey.how == noKey {
+		if key.how == noKey {
 			return []string{"insert into " + table + " " + names + " select " + strings.Trim(names, "()") + " from " + table + where}
 		}
 		return []string{"delete from " + table + where}
 	case 2: // two rows swap the values of a column
 		c, other := pick(r, columns), pick(r, rows)
-		name, elsewhere := quote(c.name), " where "+t.where1(other)+" limit 1"
+		name, elsewhere := quote(c.on(target)), " where "+t.where1(other, target)+" limit 1"
 		return []string{
 			fmt.Sprintf("set @x = (select %s from %s%s), @y = (select %[1]s from %[2]s%[4]s)", name, table, where, elsewhere),
 			fmt.Sprintf("update %s set %s = @y%s", table, name, where), fmt.Sprintf("update %s set %s = @x%s", table, name, elsewhere),
 		}
 	}
 	c := pick(r, columns)
-	if key := t.targetKey.columns; len(key) > 0 && r.IntN(3) == 0 {
-		c = pick(r, key)
+	tweaks := c.kind.tweaks
+	if len(key.columns) > 0 && r.IntN(3) == 0 {
+		c = pick(r, key.columns)
+		tweaks = c.kind.tweaks
+		if collatedType.MatchString(c.targetType) && r.IntN(2) == 0 { // another key, which its collation may call equal
+			tweaks = caseTweaks
+		}
 	}
-	value := c.kind.value(r, c.targetType)
+	nullable, columnType := c.sourceNullable, c.sourceType
+	if target {
+		nullable, columnType = c.targetNullable, c.targetType
+	}
+	value := c.kind.value(r, columnType)
 	switch {
-	case c.targetNullable && r.IntN(4) == 0:
+	case nullable && r.IntN(4) == 0:
 		value = "null"
 	case r.IntN(4) > 0:
-		value = strings.ReplaceAll(pick(r, c.kind.tweaks), "%[1]s", quote(c.name))
+		value = strings.ReplaceAll(pick(r, tweaks), "%[1]s", quote(c.on(target)))
 	}
-	return []string{"update " + table + " set " + quote(c.name) + " = " + value + where}
+	return []string{"update " + table + " set " + quote(c.on(target)) + " = " + value + where}
 }
 
-// where1 is a condition for one row of the target, or for rows that are all alike.
-func (t *randomTable) where1(row *truthRow) string {
+// where1 is a condition for one row of a side, or for rows that are all alike.
+func (t *randomTable) where1(row *truthRow, target bool) string {
 	columns := t.compared()
 	of := t.pairedBy()
 	if of == nil {
@@ -92,12 +116,12 @@ func (t *randomTable) where1(row *truthRow) string {
 	}
 	var conditions []string
 	for _, c := range of {
-		value := row.texts[slices.Index(columns, c)]
+		value, name := row.texts[slices.Index(columns, c)], quote(c.on(target))
 		if value.IsNull() {
-			conditions = append(conditions, quote(c.name)+" is null")
+			conditions = append(conditions, name+" is null")
 			continue
 		}
-		conditions = append(conditions, c.kind.form.sql(quote(c.name))+" = "+sqltypes.EncodeStringSQL(value.ToString()))
+		conditions = append(conditions, c.kind.form.sql(name)+" = "+sqltypes.EncodeStringSQL(value.ToString()))
 	}
 	return strings.Join(conditions, " and ")
 }

@@ -129,8 +129,9 @@ func (b *batch) describe(ctx context.Context, t *randomTable, way string, disagr
 	if t.layout.filters {
 		fmt.Fprintf(&text, "rule: %s\n", t.expression())
 	}
-	if t.layout.splits {
-		fmt.Fprintf(&text, "vindex: %s of %s\n", t.vindex, t.vindexColumn.name)
+	if t.layout.splits || t.reference {
+		vindexes := map[string]any{}
+		fmt.Fprintf(&text, "vschema: %s, vindexes %s\n", b.o.text(t.vschema(false, vindexes)), b.o.text(vindexes))
 	}
 	fmt.Fprintf(&text, "planted:\n  %s\n", strings.Join(b.planted[t], "\n  "))
 	for shard, v := range found {

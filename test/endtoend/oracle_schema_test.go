@@ -22,11 +22,13 @@ type randomTable struct {
 	// where filters the rows of the source, by the column filtered; "" for all.
 	where    string
 	filtered *randomColumn
-	// vindex and vindexColumn decide on the shard of a row.
-	vindex       string
-	vindexColumn *randomColumn
-	rows         int
-	layout       *layout
+	// vindexes decide on the shard of a row; see placedBy.
+	vindexes []*tableVindex
+	// reference says that each shard has all rows.
+	reference bool
+	inserts   []string // what filled its first copy
+	rows      int
+	layout    *layout
 }
 
 // randomColumn is a column of both sides.
@@ -44,6 +46,14 @@ type randomColumn struct {
 	invisible      bool
 	// dropped columns are not part of the workflow: only the source has them.
 	dropped bool
+}
+
+// on is its name on one side.
+func (c *randomColumn) on(target bool) string {
+	if target {
+		return c.name
+	}
+	return c.source
 }
 
 // tableKey is a key of one side.
@@ -83,6 +93,7 @@ func newRandomTable(seed uint64, n int, l *layout) *randomTable {
 		t.setFilter()
 	}
 	t.setVindex()
+	t.reference = (l.splits || l.merges) && r.IntN(6) == 0
 	if r.IntN(10) < 4 {
 		t.makeUnlike()
 	}
@@ -128,6 +139,9 @@ func (t *randomTable) setKey() {
 	}
 	for len(t.columns) < n {
 		k := pick(r, allKinds)
+		if r.IntN(6) == 0 {
+			k = strangeText
+		}
 		if inOrder && !k.ordered() {
 			continue
 		}
@@ -205,39 +219,6 @@ func (t *randomTable) setFilter() {
 	}
 }
 
-// setVindex chooses what decides on the shard of a row.
-func (t *randomTable) setVindex() {
-	for _, i := range t.r.Perm(len(t.columns)) {
-		c := t.columns[i]
-		if c.sourceNullable || c.dropped || c.computed != "" {
-			continue
-		}
-		switch c.kind.name {
-		case "integer":
-			t.vindex = pick(t.r, []string{"hash", "xxhash"})
-			if strings.Contains(c.sourceType, "zerofill") {
-				t.vindex = "hash"
-			}
-		case "decimal", "date", "datetime", "timestamp", "time", "double", "float", "binary", "year":
-			t.vindex = "xxhash"
-		case "text", "long text":
-			t.vindex = "xxhash"
-			if strings.Contains(c.sourceType, "utf8mb4") {
-				t.vindex = pick(t.r, []string{"unicode_loose_md5", "xxhash", "unicode_loose_xxhash"})
-			}
-		default:
-			continue
-		}
-		t.vindexColumn = c
-		return
-	}
-	c := t.newColumn(allKinds[0])
-	c.name, c.source, c.sourceType, c.targetType = "vx", "vx", "bigint", "bigint"
-	c.sourceNullable, c.targetNullable, c.invisible = false, false, false
-	t.columns = append(t.columns, c)
-	t.vindex, t.vindexColumn = "hash", c
-}
-
 // makeUnlike changes the definition of the target where VReplication can copy all the same.
 func (t *randomTable) makeUnlike() {
 	r := t.r
@@ -249,11 +230,18 @@ func (t *randomTable) makeUnlike() {
 		inKey := slices.Contains(t.targetKey.columns, c)
 		// The source gets a type of which the target has a wider one.
 		source, others := c.kind.types(r)
-		if len(others) > 0 && !(t.vindexColumn == c) && c != t.filtered {
+		if len(others) > 0 && !t.inVindex(c) && c != t.filtered {
 			c.sourceType, c.targetType = source, pick(r, others)
 		}
-		if t.vindexColumn == c && c.kind.name == "text" { // its bytes decide on the shard of a row
-			c.targetType = collated("varchar(60)", "utf8mb4", pick(r, charsets["utf8mb4"]))
+		if t.inVindex(c) { // what it is on the source decides on the shard of a row
+			switch {
+			case c.kind.name == "text":
+				c.targetType = collated("varchar(60)", "utf8mb4", pick(r, charsets["utf8mb4"]))
+			case c.kind.name == "integer" && strings.Contains(c.sourceType, "unsigned"):
+				c.targetType = "bigint unsigned"
+			case c.kind.name == "integer":
+				c.targetType = "bigint"
+			}
 		}
 		if !inKey && r.IntN(3) == 0 {
 			c.targetNullable = true
@@ -297,7 +285,7 @@ func (t *randomTable) pairedBy() []*randomColumn {
 }
 
 // needsTwin says whether rows that the source takes might not fit the target's key.
-func (t *randomTable) needsTwin() bool { return t.unlike || t.layout.merges }
+func (t *randomTable) needsTwin() bool { return t.unlike || t.layout.merges && !t.reference }
 
 // compared are the columns that both sides have.
 func (t *randomTable) compared() []*randomColumn {

@@ -24,13 +24,16 @@ import (
 // oracle is the cluster of TestOracle and what has happened there.
 type oracle struct {
 	c        *cluster.Cluster
-	padding  map[string]bool // collations for which trailing spaces make no difference
-	tables   int             // in a batch
-	plants   int             // how often differences are planted
-	only     string          // numbers of tables
-	stock    int             // in how many waves the stock engine compares, too
-	tablesOf map[string]any  // the tables of the sharded keyspace, of this wave
-	vtctl    sync.Mutex      // held by commands that change the VSchema
+	padding  map[string]bool     // collations for which trailing spaces make no difference
+	tables   int                 // in a batch
+	plants   int                 // how often differences are planted
+	only     string              // numbers of tables
+	stock    int                 // in how many waves the stock engine compares, too
+	regions  string              // the file of region_json
+	tablesOf map[string]*sharded // of the sharded keyspaces, in this wave
+	vtctl    sync.Mutex          // held by commands that change the VSchema
+	turn     sync.Mutex          // held by a batch that reshards
+	serving  string              // the shards of its keyspace that serve
 
 	mu       sync.Mutex
 	rounds   map[way]int
@@ -48,7 +51,7 @@ type oracle struct {
 // A round is one comparison of one table. ORACLE_ROUNDS=<n> runs batches of tables until each way has had n rounds,
 // ORACLE_SEED=<seed> is the seed of the first batch, ORACLE_BATCHES=<n> their number, ORACLE_TABLES=<n> how many tables a
 // batch has, ORACLE_PLANTS=<n> how often differences are planted, and ORACLE_ONLY=<n>,<n> chooses some of the tables.
-// ORACLE_STOCK=<n> lets the stock engine compare the tables of the first n times seven batches, too, and writes
+// ORACLE_STOCK=<n> lets the stock engine compare the tables of the first n batches of each layout, too, and writes
 // docs/differences.md.
 func TestOracle(t *testing.T) {
 	leaked := goleak.IgnoreCurrent()
@@ -99,13 +102,23 @@ func TestOracle(t *testing.T) {
 	noPanics(t, o.c)
 }
 
+// sharded is a VSchema.
+type sharded struct {
+	Sharded  bool           `json:"sharded"`
+	Vindexes map[string]any `json:"vindexes"`
+	Tables   map[string]any `json:"tables"`
+}
+
 // atOnce is how many batches run at the same time.
 const atOnce = 4
 
-// wave runs some batches. The sharded keyspace learns all of their tables before.
+// wave runs some batches. The sharded keyspaces learn all of their tables before.
 func (o *oracle) wave(t *testing.T, seed, n uint64, number int) {
 	batches := make([]*batch, n)
-	o.tablesOf = map[string]any{}
+	o.tablesOf = map[string]*sharded{}
+	for _, keyspace := range []string{"odst", reshardKeyspace} {
+		o.tablesOf[keyspace] = &sharded{true, map[string]any{}, map[string]any{}}
+	}
 	for i := range batches {
 		batches[i] = o.newBatch(seed+uint64(i), number)
 		batches[i].vschema(o.tablesOf)
@@ -121,6 +134,11 @@ func (o *oracle) wave(t *testing.T, seed, n uint64, number int) {
 		for _, b := range batches {
 			t.Run(fmt.Sprintf("seed %d", b.seed), func(t *testing.T) {
 				t.Parallel()
+				if b.layout.reshards() {
+					o.turn.Lock()
+					defer o.turn.Unlock()
+					o.serve(t, ctx, b.layout.fromShards)
+				}
 				slots <- struct{}{}
 				defer func() { <-slots }()
 				b.run(t, ctx)
@@ -200,9 +218,24 @@ func (o *oracle) start(t *testing.T) {
 		cluster.Keyspace{Name: "osrc", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`},
 		cluster.Keyspace{Name: "ostk", Shards: []cluster.Shard{{Name: "0", Stock: true}}, VSchema: `{}`},
 		cluster.Keyspace{Name: "oone", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`},
-		cluster.Keyspace{Name: "odst", Shards: []cluster.Shard{{Name: "-80"}, {Name: "80-"}}})
+		cluster.Keyspace{Name: "odst", Shards: []cluster.Shard{{Name: "-80"}, {Name: "80-"}}},
+		cluster.Keyspace{Name: reshardKeyspace, Shards: []cluster.Shard{{Name: "0"}}})
+	if err == nil {
+		o.serving = "0"
+		var shards []cluster.Shard
+		for _, name := range reshardShards[1:] {
+			shards = append(shards, cluster.Shard{Name: name})
+		}
+		err = o.c.AddShards(ctx, reshardKeyspace, shards...)
+	}
+	if err == nil {
+		err = o.writeRegions()
+	}
 	if err == nil {
 		err = o.readPadding(ctx)
+	}
+	if err == nil {
+		err = o.checkFolds(ctx)
 	}
 	if err != nil {
 		o.c.Fail()
@@ -222,16 +255,13 @@ func (o *oracle) readPadding(ctx context.Context) error {
 	return nil
 }
 
-// applyVSchema tells the sharded keyspace its tables.
+// applyVSchema tells the sharded keyspaces their tables.
 func (o *oracle) applyVSchema(t *testing.T, ctx context.Context) {
 	t.Helper()
 	o.vtctl.Lock()
 	defer o.vtctl.Unlock()
-	vindexes := map[string]any{}
-	for _, name := range []string{"hash", "xxhash", "unicode_loose_md5", "unicode_loose_xxhash"} {
-		vindexes[name] = map[string]any{"type": name}
+	for keyspace, vschema := range o.tablesOf {
+		_, err := o.c.Vtctl(ctx, "ApplyVSchema", "--vschema", marshal(t, vschema), keyspace)
+		require.NoError(t, err)
 	}
-	text := marshal(t, map[string]any{"sharded": true, "vindexes": vindexes, "tables": o.tablesOf})
-	_, err := o.c.Vtctl(ctx, "ApplyVSchema", "--vschema", text, "odst")
-	require.NoError(t, err)
 }

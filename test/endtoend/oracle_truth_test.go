@@ -3,17 +3,13 @@
 package endtoend
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"vitess.io/vitess/go/sqltypes"
-	"vitess.io/vitess/go/vt/key"
-	"vitess.io/vitess/go/vt/vtgate/vindexes"
 
 	"github.com/vttablet-ext/vttablet-ext/test/endtoend/cluster"
 )
@@ -50,28 +46,13 @@ func (v *truth) different() bool {
 	return len(v.mismatched)+len(v.extraSource)+len(v.extraTarget) > 0
 }
 
-var collatedType = regexp.MustCompile(`character set (\w+) collate (\w+)`)
-
-// fold is an expression that is equal for texts which are equal on the target: MySQL says which are.
-func (c *randomColumn) fold(target bool, padding map[string]bool) string {
-	m := collatedType.FindStringSubmatch(c.targetType)
-	name := quote(c.source)
-	if target {
-		name = quote(c.name)
-	}
-	if m == nil {
-		return c.kind.form.sql(name)
-	}
-	as := ""
-	if padding[m[2]] {
-		as = " as char(80)"
-	}
-	return fmt.Sprintf("hex(weight_string(convert(%s using %s) collate %s%s))", name, m[1], m[2], as)
-}
-
 // read reads the rows of one side.
 func (t *randomTable) read(ctx context.Context, s sessions, tablet *cluster.Tablet, target bool, padding map[string]bool) ([]*truthRow, error) {
 	columns, paired := t.compared(), t.pairedBy()
+	place, err := t.placedBy()
+	if err != nil {
+		return nil, err
+	}
 	var list []string
 	for _, c := range columns {
 		name := quote(c.source)
@@ -91,11 +72,9 @@ func (t *randomTable) read(ctx context.Context, s sessions, tablet *cluster.Tabl
 	table := t.name
 	if !target {
 		table = t.source
-		vindexColumn := quote(t.vindexColumn.source)
-		if t.vindexColumn.kind.form == formText { // as it is stored
-			vindexColumn = "convert(" + vindexColumn + " using binary)"
+		if place != nil {
+			list = append(list, place.sql()...)
 		}
-		list = append(list, vindexColumn)
 	}
 	query := "select " + strings.Join(list, ", ") + " from " + quote(table)
 	if condition := t.condition(target); condition != "" {
@@ -123,31 +102,14 @@ func (t *randomTable) read(ctx context.Context, s sessions, tablet *cluster.Tabl
 		if paired == nil {
 			row.key = strings.Join(row.forms, "\x01")
 		}
-		if !target && t.layout.splits {
-			if row.ksid, err = t.keyspaceID(values[len(values)-1]); err != nil {
-				return nil, err
+		if !target && place != nil {
+			if row.ksid, err = place.keyspaceID(values[len(values)-len(place.columns):]); err != nil {
+				return nil, fmt.Errorf("table %s: %w", t.name, err)
 			}
 		}
 		rows[i] = row
 	}
 	return rows, nil
-}
-
-// keyspaceID is where a row belongs, by its value in the vindex column as VReplication reads it.
-func (t *randomTable) keyspaceID(value sqltypes.Value) ([]byte, error) {
-	vindex, err := vindexes.CreateVindex(t.vindex, t.vindex, nil)
-	if err != nil {
-		return nil, err
-	}
-	destinations, err := vindexes.Map(context.Background(), vindex, nil, [][]sqltypes.Value{{value}})
-	if err != nil {
-		return nil, err
-	}
-	id, ok := destinations[0].(key.DestinationKeyspaceID)
-	if !ok {
-		return nil, fmt.Errorf("table %s: %v maps to %v", t.name, value, destinations[0])
-	}
-	return id, nil
 }
 
 // of is the form of what sql reads.
@@ -229,28 +191,14 @@ func (t *randomTable) compare(source, target []*truthRow, within func(*truthRow)
 	return v, nil
 }
 
-// inShard says whether a row of the source belongs to a shard of the target.
-func inShard(shard string) func(*truthRow) bool {
-	return func(row *truthRow) bool {
-		switch shard {
-		case "-80":
-			return bytes.Compare(row.ksid, []byte{0x80}) < 0
-		case "80-":
-			return bytes.Compare(row.ksid, []byte{0x80}) >= 0
-		}
-		return true
-	}
-}
-
 // find reads both sides and compares them, for each shard of the target.
 func (b *batch) find(ctx context.Context, t *randomTable) (map[string]*truth, error) {
-	var source []*truthRow
-	for _, tablet := range b.sources {
-		rows, err := t.read(ctx, b.sessions, tablet, false, b.o.padding)
-		if err != nil {
+	sources := make([][]*truthRow, len(b.sources))
+	for i, tablet := range b.sources {
+		var err error
+		if sources[i], err = t.read(ctx, b.sessions, tablet, false, b.o.padding); err != nil {
 			return nil, err
 		}
-		source = append(source, rows...)
 	}
 	found := map[string]*truth{}
 	for _, tablet := range b.targets {
@@ -258,7 +206,18 @@ func (b *batch) find(ctx context.Context, t *randomTable) (map[string]*truth, er
 		if err != nil {
 			return nil, err
 		}
-		if found[tablet.Shard], err = t.compare(source, target, inShard(tablet.Shard)); err != nil {
+		if t.copies() {
+			found[tablet.Shard], err = t.compareCopies(sources, target)
+		} else {
+			var source []*truthRow
+			for i := range sources {
+				if feeds(b.sources[i], tablet) {
+					source = append(source, sources[i]...)
+				}
+			}
+			found[tablet.Shard], err = t.compare(source, target, inShard(tablet.Shard))
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
