@@ -38,7 +38,9 @@ type group struct {
 	sums     []sum    // aggregated tables: one per column
 	rows     int64    // how many rows the group has
 	fromLast int      // reference tables: the last source that had the key
-	met      bool     // a target row had the key
+	here     int64    // reference tables: how many rows of that source had it
+	times    int64    // how often the target must have it: of copies, as often as the one that has it most often
+	met      int64    // how many target rows had the key
 }
 
 type sum struct {
@@ -152,7 +154,7 @@ func each(ctx context.Context, s Source, visit func(scan.Row) error) error {
 func (f *fold) add(source int, key []byte, row scan.Row) error {
 	g := f.groups[string(key)]
 	if g == nil {
-		g = &group{row: row.Clone(), fromLast: source}
+		g = &group{row: row.Clone(), fromLast: source, here: 1, times: 1}
 		if f.c.table.Aggregated {
 			g.sums = make([]sum, len(f.c.columns))
 		}
@@ -161,11 +163,14 @@ func (f *fold) add(source int, key []byte, row scan.Row) error {
 			return err
 		}
 	} else if !f.c.table.Aggregated {
-		if source == g.fromLast {
-			// One source holds a key once: its keys are unique, or the plan would not fold them.
+		if source != g.fromLast {
+			g.fromLast, g.here = source, 0
+		}
+		g.here++
+		if g.here > 1 && f.c.table.KeyUnique {
 			return fmt.Errorf("table %s: a source shard has two rows with one key", f.c.table.Name)
 		}
-		g.fromLast = source
+		g.times = max(g.times, g.here)
 		if g.differs.Lengths == nil && !g.row.Equal(row) {
 			g.differs = row.Clone()
 		}
@@ -254,13 +259,13 @@ func (f *fold) meet(key []byte, row scan.Row) error {
 		f.sink.Match()
 		return f.counter.tick(scan.Row{})
 	}
-	if g == nil || g.met {
+	if g == nil || g.met == g.times {
 		if err := f.sink.ExtraTarget(row); err != nil {
 			return err
 		}
 		return f.counter.tick(scan.Row{})
 	}
-	g.met = true
+	g.met++
 	source := f.result(g)
 	equal := f.equal(g, source, row)
 	if equal && g.differs.Lengths != nil && !f.equal(g, g.differs, row) {

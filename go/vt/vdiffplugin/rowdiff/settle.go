@@ -31,7 +31,7 @@ func (f *fold) settle(ctx context.Context) error {
 	}
 	folded := make(map[string]string, len(f.groups))
 	for key, g := range f.groups {
-		if !g.met {
+		if g.met == 0 {
 			folded[string(f.c.appendFolded(nil, g.row, true))] = key
 		}
 	}
@@ -49,7 +49,7 @@ func (f *fold) settle(ctx context.Context) error {
 // unsettled yields the first row of each group that is not met, and the rows that wait.
 func (f *fold) unsettled(yield func(row scan.Row, fromSource bool) bool) {
 	for _, g := range f.groups {
-		if !g.met && !yield(g.row, true) {
+		if g.met == 0 && !yield(g.row, true) {
 			return
 		}
 	}
@@ -86,18 +86,17 @@ func (f *fold) regroup(ctx context.Context) error {
 	return nil
 }
 
-// leftovers are groups that the target does not have.
+// leftovers are groups that the target does not have, or not as often as it must.
 func (f *fold) leftovers() error {
 	for _, g := range f.groups {
-		if g.met {
-			continue
-		}
-		if f.counter.full() {
-			return ErrStop
-		}
-		f.counter.done++
-		if err := f.sink.ExtraSource(f.result(g)); err != nil {
-			return err
+		for range g.times - g.met {
+			if f.counter.full() {
+				return ErrStop
+			}
+			f.counter.done++
+			if err := f.sink.ExtraSource(f.result(g)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
