@@ -18,10 +18,21 @@ import (
 // to themselves, one at a time, and the shards that they copy from are made to serve. Reference tables are no part of a
 // Reshard.
 
-// reshardKeyspace has the shards of all layouts of a Reshard; the first one serves.
 const reshardKeyspace = "ore"
 
-var reshardShards = []string{"0", "-80", "80-", "-40", "40-c0", "c0-"}
+// addReshard adds the keyspace with the shards of all layouts of a Reshard; the first one serves. many says whether there
+// are batches of several shards on both sides.
+func (o *oracle) addReshard(ctx context.Context, many bool) error {
+	if err := o.c.AddKeyspace(ctx, cluster.Keyspace{Name: reshardKeyspace, Shards: []cluster.Shard{{Name: "0"}}}); err != nil {
+		return err
+	}
+	o.serving = "0"
+	shards := []cluster.Shard{{Name: "-40"}, {Name: "40-"}}
+	if many {
+		shards = append(shards, cluster.Shard{Name: "-80"}, cluster.Shard{Name: "80-"})
+	}
+	return o.c.AddShards(ctx, reshardKeyspace, shards...)
+}
 
 // reshards says whether the layout is between shards of one keyspace.
 func (l *layout) reshards() bool { return l.fromShards != "" }
@@ -41,8 +52,9 @@ func (o *oracle) serve(t *testing.T, ctx context.Context, shards string) {
 	}
 	o.vtctl.Lock()
 	defer o.vtctl.Unlock()
-	for _, shard := range reshardShards {
-		_, err := o.c.Vtctl(ctx, "SetShardIsPrimaryServing", reshardKeyspace+"/"+shard, strconv.FormatBool(slices.Contains(strings.Split(shards, ","), shard)))
+	for _, tablet := range o.primaries(reshardKeyspace, "") {
+		serves := slices.Contains(strings.Split(shards, ","), tablet.Shard)
+		_, err := o.c.Vtctl(ctx, "SetShardIsPrimaryServing", reshardKeyspace+"/"+tablet.Shard, strconv.FormatBool(serves))
 		require.NoError(t, err)
 	}
 	_, err := o.c.Vtctl(ctx, "RebuildKeyspaceGraph", reshardKeyspace)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/vttablet-ext/vttablet-ext/test/endtoend/cluster"
 )
@@ -41,6 +42,7 @@ type oracle struct {
 	wrong    map[way][]string
 	outcomes map[string][]string // tables that were not compared, by why
 	kinds    map[string]*difference
+	placed   map[string]int // by what the tables that were split are distributed
 }
 
 // TestOracle compares random tables with random rows, copied by a workflow between random layouts of shards, and holds what
@@ -56,23 +58,24 @@ type oracle struct {
 func TestOracle(t *testing.T) {
 	leaked := goleak.IgnoreCurrent()
 	// Without variables it is always the same tables: what fails then is what was changed.
-	seed, rounds, batches, number, plants, stock := uint64(4000), uint64(0), uint64(0), uint64(4), uint64(1), uint64(0)
+	seed, rounds, batches, number, plants, stock := uint64(4014), uint64(0), uint64(0), uint64(3), uint64(1), uint64(0)
 	if os.Getenv("ORACLE_ROUNDS") != "" {
 		seed, number, plants = uint64(time.Now().UnixNano()%1e9), 25, 5
 	}
+	many := false
 	for name, to := range map[string]*uint64{"ORACLE_SEED": &seed, "ORACLE_ROUNDS": &rounds, "ORACLE_BATCHES": &batches, "ORACLE_TABLES": &number, "ORACLE_PLANTS": &plants, "ORACLE_STOCK": &stock} {
 		if value := os.Getenv(name); value != "" {
 			n, err := strconv.ParseUint(value, 10, 64)
 			require.NoError(t, err, name)
-			*to = n
+			*to, many = n, true
 		}
 	}
 	o := &oracle{
 		tables: int(number), plants: int(plants), only: os.Getenv("ORACLE_ONLY"), stock: int(stock),
-		rounds: map[way]int{}, wrong: map[way][]string{}, outcomes: map[string][]string{}, kinds: map[string]*difference{},
+		rounds: map[way]int{}, wrong: map[way][]string{}, outcomes: map[string][]string{}, kinds: map[string]*difference{}, placed: map[string]int{},
 	}
 	started := time.Now()
-	o.start(t)
+	o.start(t, many)
 	defer func() {
 		if t.Failed() {
 			o.c.Fail()
@@ -203,31 +206,28 @@ func (o *oracle) report(t *testing.T, started time.Time) {
 		names := o.outcomes[why]
 		fmt.Fprintf(&text, "  %5d %s (%s)\n", len(names), why, strings.Join(names[:min(3, len(names))], ", "))
 	}
+	fmt.Fprintf(&text, "  tables by what distributes them: %v\n", o.placed)
 	t.Log(text.String())
 }
 
 // start starts the cluster.
-func (o *oracle) start(t *testing.T) {
+func (o *oracle) start(t *testing.T, many bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var err error
 	o.c, err = cluster.New(ctx, cluster.Options{ExtFlags: extFlags})
 	require.NoError(t, err)
-	err = o.c.AddKeyspaces(ctx,
-		cluster.Keyspace{Name: "osrc", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`},
-		cluster.Keyspace{Name: "ostk", Shards: []cluster.Shard{{Name: "0", Stock: true}}, VSchema: `{}`},
-		cluster.Keyspace{Name: "oone", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`},
-		cluster.Keyspace{Name: "odst", Shards: []cluster.Shard{{Name: "-80"}, {Name: "80-"}}},
-		cluster.Keyspace{Name: reshardKeyspace, Shards: []cluster.Shard{{Name: "0"}}})
-	if err == nil {
-		o.serving = "0"
-		var shards []cluster.Shard
-		for _, name := range reshardShards[1:] {
-			shards = append(shards, cluster.Shard{Name: name})
-		}
-		err = o.c.AddShards(ctx, reshardKeyspace, shards...)
-	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return o.c.AddKeyspaces(groupCtx,
+			cluster.Keyspace{Name: "osrc", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`},
+			cluster.Keyspace{Name: "ostk", Shards: []cluster.Shard{{Name: "0", Stock: true}}, VSchema: `{}`},
+			cluster.Keyspace{Name: "oone", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`},
+			cluster.Keyspace{Name: "odst", Shards: []cluster.Shard{{Name: "-80"}, {Name: "80-"}}})
+	})
+	group.Go(func() error { return o.addReshard(groupCtx, many) })
+	err = group.Wait()
 	if err == nil {
 		err = o.writeRegions()
 	}

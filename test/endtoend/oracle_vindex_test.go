@@ -219,6 +219,28 @@ func (t *randomTable) placedBy() (*placement, error) {
 	return best, nil
 }
 
+// countPlaced notes by what the tables of a batch are distributed.
+func (o *oracle) countPlaced(b *batch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range b.tables {
+		switch {
+		case t.copies():
+			o.placed["reference, merged"]++
+		case t.reference:
+			o.placed["reference"]++
+		case t.layout.splits:
+			o.placed[t.vindexes[0].kind]++
+			if len(t.vindexes) > 1 {
+				o.placed["a second vindex"]++
+			}
+			if slices.ContainsFunc(t.vindexes[0].columns, func(c *randomColumn) bool { return c.sourceNullable }) {
+				o.placed["of NULLs"]++
+			}
+		}
+	}
+}
+
 // sql are the expressions that read the values as VReplication does.
 func (p *placement) sql() (list []string) {
 	for _, c := range p.columns {
