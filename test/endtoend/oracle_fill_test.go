@@ -83,6 +83,9 @@ func (t *randomTable) newRow(target bool) string {
 			nullable, columnType = c.targetNullable, c.targetType
 		}
 		value := c.kind.value(t.r, columnType)
+		if target {
+			value = c.printed(value)
+		}
 		if nullable && t.r.IntN(6) == 0 {
 			value = "null"
 		}

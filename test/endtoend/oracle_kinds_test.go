@@ -5,6 +5,7 @@ package endtoend
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -156,10 +157,17 @@ func textTypes(types ...string) func(*rand.Rand) (string, []string) {
 var strangeText = &kind{name: "text", form: formText, inKey: true, value: textValue, tweaks: textTweaks, types: func(r *rand.Rand) (string, []string) {
 	base, collation := fmt.Sprintf("varchar(%d)", 30+r.IntN(10)), pick(r, strangeCollations)
 	charset, _, _ := strings.Cut(collation, "_")
-	return collated(base, charset, collation), []string{collated(base, charset, pick(r, charsets[charset])), collated("varchar(60)", charset, collation), collated(base, "utf8mb4", pick(r, charsets["utf8mb4"]))}
+	return collated(base, charset, collation), []string{collated(base, charset, pick(r, charsets[charset])), collated("varchar(60)", charset, collation)}
 }}
 
 var strangeCollations = []string{"gbk_chinese_ci", "big5_chinese_ci", "latin1_german2_ci", "gb18030_bin", "tis620_thai_ci", "latin2_czech_cs", "gbk_bin", "big5_bin"}
+
+// garbled says whether VReplication copies the bytes of the text as if they were of the target's charset, as it does where it
+// does not know the source's. What becomes of a key then is no question of equal texts.
+func (c *randomColumn) garbled() bool {
+	from, to := collatedType.FindStringSubmatch(c.sourceType), collatedType.FindStringSubmatch(c.targetType)
+	return from != nil && to != nil && from[1] != to[1] && slices.Contains([]string{"gbk", "big5", "gb18030", "tis620"}, from[1])
+}
 
 var hardTexts = []string{"", " ", "a", "A", "a ", "b", "\u00e1", "\u00c1", "stra\u00dfe", "strasse", "STRASSE", "\u00df", "ss", "\u00e4", "ae", "\u00c4", "\U0001F600", "x\U0001F600", "e\u0301", "\u00e9",
 	"O'Brien", `back\slash`, "tab\tx", "tab", "new\nline", "NULL", "null", "0x41", "\ufb01", "\u0130", "\u0131", "\uff26", "10", "9", "09", "1e1", "Z", "z", "\u0436", "\u30a2", "\u3042", "\u4e2d", "\uff21", "\uff41", "\u0e40\u0e01", "-", "_", "%", "\u00e6", "\u00d8", "o"}

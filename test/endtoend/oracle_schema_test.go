@@ -243,6 +243,9 @@ func (t *randomTable) makeUnlike() {
 				c.targetType = "bigint"
 			}
 		}
+		if inKey && c.garbled() {
+			c.targetType = c.sourceType
+		}
 		if !inKey && r.IntN(3) == 0 {
 			c.targetNullable = true
 		}
@@ -261,7 +264,7 @@ func (t *randomTable) makeUnlike() {
 		t.targetKey = key
 	case key.unique() && r.IntN(3) > 0: // more columns, before or after
 		for _, c := range t.columns {
-			if !slices.Contains(key.columns, c) && !c.dropped && c.computed == "" && c.kind.inKey && !c.sourceNullable && !c.targetNullable {
+			if !slices.Contains(key.columns, c) && !c.dropped && c.computed == "" && c.kind.inKey && !c.sourceNullable && !c.targetNullable && !c.garbled() {
 				key.columns = append(slices.Clone(key.columns), c)
 				if r.IntN(2) == 0 {
 					key.columns = append([]*randomColumn{c}, t.sourceKey.columns...)
