@@ -37,7 +37,8 @@ func (col *column) setFolding() {
 		charset = "utf8mb4"
 	case (isUTF8(source.Charset) || col.sourceCharset != nil) && (isUTF8(charset) || col.targetCharset != nil):
 		charset = "utf8mb4" // what appendForm makes of both
-	default:
+	default: // nobody can bring the two together: unlike bytes are unlike keys
+		col.text = nil
 		return
 	}
 	if col.text != nil && charset == target.Charset && charset == target.Stored.Charset {

@@ -91,6 +91,19 @@ func TestGroupsOfText(t *testing.T) {
 	}
 }
 
+// Tests a key whose bytes nobody can bring to one charset: MySQL is not asked, and texts that are not valid on the target are not one
+// key because of that.
+func TestKeysOfUnknownCharset(t *testing.T) {
+	table := idTable()
+	table.Columns[0] = textColumn("k", "utf8mb4_0900_ai_ci", "utf8mb4_0900_ai_ci", plan.OrderNone)
+	table.Columns[0].Target.Stored = plan.StoredText{Charset: "utf8mb4", Collation: "utf8mb4_0900_ai_ci"}
+	table.Columns[0].Source = unknownColumn("k").Source
+	table.Ordered, table.Mergeable = false, false
+	v, _, err := compare(t, table, false, [][][]string{{{"\xa8\xa2"}, {"a"}}}, [][]string{{"\xff"}, {"a"}}, Options{Weigher: noWeights{}})
+	require.NoError(t, err)
+	assert.Equal(t, &verdicts{matches: 1, lines: []string{"source |\xa8\xa2", "target |\xff"}}, v)
+}
+
 // Tests the copies of a reference table without a key: a row is there as often as in the copy that has it most often.
 func TestReferenceTableWithoutKey(t *testing.T) {
 	table := &plan.Table{Name: "t", Columns: []plan.Column{intColumn("a"), intColumn("b")}, Key: []int{0, 1}, Reference: true}
