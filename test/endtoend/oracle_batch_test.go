@@ -42,13 +42,24 @@ var layouts = []*layout{
 	{name: "reshard, merge", from: reshardKeyspace, to: reshardKeyspace, fromShards: "-40,40-", toShards: "0", merges: true, splits: true},
 }
 
-// layoutOf is the layout of a seed. Every other batch that would merge shards has more of them; without variables there is none.
+// layoutOf is the layout of a seed. Of four waves one has stock sources only, for their way is taken seldom otherwise. Every other
+// batch that would merge shards has more of them; without variables there is none.
 func layoutOf(seed uint64) *layout {
 	n := uint64(len(layouts))
-	if l := layouts[seed%n]; l.name != "reshard, merge" || seed/n%2 == 0 {
-		return l
+	l := layouts[seed%n]
+	switch {
+	case seed/n%4 == 3:
+		return layouts[5+seed%2]
+	case l.name == "reshard, merge" && seed/n%2 == 1:
+		return reshardMany
 	}
-	return reshardMany
+	return l
+}
+
+// ordersKeys says whether most tables of a seed have keys that both sides put in the same order: those of a stock source, and of
+// every other wave.
+func ordersKeys(seed uint64, l *layout) bool {
+	return l.from == "ostk" || seed/uint64(len(layouts))%2 == 1
 }
 
 var reshardMany = &layout{name: "reshard", from: reshardKeyspace, to: reshardKeyspace, fromShards: "-40,40-", toShards: "-80,80-", merges: true, splits: true}

@@ -81,7 +81,7 @@ func newRandomTable(seed uint64, n int, l *layout) *randomTable {
 	t := &randomTable{r: r, layout: l, name: fmt.Sprintf("o%d_%d", seed%1e9, n)}
 	t.source = t.name
 	t.rows = pick(r, []int{0, 1, 2, 10, 40, 100, 100, 200, 300})
-	t.setKey()
+	t.setKey(seed)
 	for range r.IntN(7) {
 		t.columns = append(t.columns, t.newColumn(pick(r, allKinds)))
 	}
@@ -125,15 +125,14 @@ func (t *randomTable) newColumn(k *kind) *randomColumn {
 }
 
 // setKey adds the columns of the key.
-func (t *randomTable) setKey() {
+func (t *randomTable) setKey(seed uint64) {
 	r := t.r
 	n := pick(r, []int{1, 1, 1, 1, 2, 2, 3, 4})
 	if r.IntN(40) == 0 {
 		n = 16
 	}
 	how := pick(r, []keyKind{primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, uniqueKey, uniqueKey, noKey, noKey, nullableKey})
-	// Rows of a stock source can be compared while the workflow runs if they come in the order of a unique key.
-	inOrder := t.layout.from == "ostk" && r.IntN(4) > 0
+	inOrder := ordersKeys(seed, t.layout) && r.IntN(4) > 0
 	if inOrder {
 		how = primaryKey
 	}
