@@ -172,6 +172,7 @@ func TestRestartFails(t *testing.T) {
 	}))
 	result, err := b.target().Query(ctx, "select distinct state from _vt.vreplication where workflow = 'small'")
 	require.NoError(t, err)
+	require.Len(t, result.Rows, 1)
 	assert.Equal(t, "Stopped", result.Rows[0][0].ToString(), "the streams while their restart fails")
 	assert.NotEqual(t, vdiff.CompletedState, stateOf(t, ctx, b, r), "a vdiff whose workflow does not run")
 	require.NoError(t, drop())

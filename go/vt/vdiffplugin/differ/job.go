@@ -121,6 +121,8 @@ func (j *job) compare(ctx context.Context, vs *views) (res result) {
 		log.Warn(fmt.Sprintf("vdiff %s: %v: pairing its rows by key instead, from the start", j.r.v.UUID, err))
 		j.merge = false
 		return j.again()
+	case errors.Is(err, rowdiff.ErrIndivisible):
+		return result{job: j, outcome: outcomeFailed, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_RESOURCE_EXHAUSTED, "%v: raise --vdiff-plugin-memory-limit", err))}
 	case errors.Is(err, rowdiff.ErrMemory):
 		return j.morePasses(err)
 	case err != nil:

@@ -24,7 +24,7 @@ type weighing struct {
 	queries []string
 }
 
-var hexText = regexp.MustCompile(`x'([0-9a-f]*)'`)
+var hexText = regexp.MustCompile(`if\(length\(.*?x'([0-9a-f]*)'`)
 
 func (w *weighing) ExecuteFetchAsApp(_ context.Context, _ *topodatapb.Tablet, _ bool, req *tabletmanagerdatapb.ExecuteFetchAsAppRequest) (*querypb.QueryResult, error) {
 	w.queries = append(w.queries, string(req.Query))
@@ -51,14 +51,14 @@ func TestWeights(t *testing.T) {
 	got, err := Weights(t.Context(), server, testTablet, "gbk", gbk, []string{"a'", "", "\xff"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"w6127", "w", "\x00\xff"}, got)
-	require.Equal(t, []string{"select hex(weight_string(trim(trailing ' ' from convert(x'6127' using gbk)) collate gbk_chinese_ci)) as w0, " +
-		"hex(weight_string(trim(trailing ' ' from convert(x'' using gbk)) collate gbk_chinese_ci)) as w1, " +
-		"hex(weight_string(trim(trailing ' ' from convert(x'ff' using gbk)) collate gbk_chinese_ci)) as w2, 3 as n"}, server.queries)
+	require.Equal(t, []string{"select if(length(convert(x'6127' using gbk)) = 2, hex(weight_string(trim(trailing ' ' from convert(x'6127' using gbk)) collate gbk_chinese_ci)), null) as w0, " +
+		"if(length(convert(x'' using gbk)) = 0, hex(weight_string(trim(trailing ' ' from convert(x'' using gbk)) collate gbk_chinese_ci)), null) as w1, " +
+		"if(length(convert(x'ff' using gbk)) = 1, hex(weight_string(trim(trailing ' ' from convert(x'ff' using gbk)) collate gbk_chinese_ci)), null) as w2, 3 as n"}, server.queries)
 
 	server = &weighing{}
 	_, err = Weights(t.Context(), server, testTablet, "utf8mb4", StoredText{Charset: "utf16", Collation: "utf16_0900_new_ci"}, []string{"a"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"select hex(weight_string(convert(convert(x'61' using utf8mb4) using utf16) collate utf16_0900_new_ci)) as w0, 1 as n"}, server.queries)
+	require.Equal(t, []string{"select if(length(convert(x'61' using utf8mb4)) = 1, hex(weight_string(convert(convert(x'61' using utf8mb4) using utf16) collate utf16_0900_new_ci)), null) as w0, 1 as n"}, server.queries)
 
 	server = &weighing{}
 	texts := []string{strings.Repeat("l", maxWeightBytes), "b"}
@@ -73,7 +73,8 @@ func TestWeights(t *testing.T) {
 
 	_, err = Weights(t.Context(), server, testTablet, "gbk", StoredText{Charset: "gbk", Collation: "x) or (1"}, []string{"a"})
 	require.ErrorContains(t, err, "is not the name")
-	server.err = errors.New("no database")
+	server.err = errors.New("no database (errno 1053) during query: select x'61'")
 	_, err = Weights(t.Context(), server, testTablet, "gbk", gbk, []string{"a"})
-	require.ErrorContains(t, err, "no database")
+	require.ErrorContains(t, err, "no database (errno 1053)")
+	require.NotContains(t, err.Error(), "x'61'", "texts are data")
 }

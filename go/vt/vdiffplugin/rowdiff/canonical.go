@@ -43,6 +43,7 @@ type column struct {
 	targetCharset  charset.Charset
 	text           *plan.TextOrder // OrderCollation, and folding of text keys; may be nil
 	numericCompare bool            // unequal forms may still be the same number (float and decimal)
+	folds          bool            // the target has text here
 	// weights are what is known of the weights of text whose forms are in the charset weighed; nil where it is folded here.
 	weights map[string]string
 	weighed string

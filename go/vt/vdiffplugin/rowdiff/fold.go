@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"vitess.io/vitess/go/mysql/decimal"
@@ -115,6 +116,11 @@ func (f *fold) inPass(row scan.Row, fromSource bool) bool {
 	return f.counter.opts.inPass(key)
 }
 
+// divisible says whether groups can be shared out to passes.
+func (f *fold) divisible() bool {
+	return slices.ContainsFunc(f.c.table.Key, func(k int) bool { return f.c.columns[k].weights == nil })
+}
+
 // mayMeet says whether a row of the target that has no group by this key may have one by its folded key.
 func (f *fold) mayMeet(key []byte) bool {
 	if f.c.table.Aggregated {
@@ -132,7 +138,11 @@ func (f *fold) wait(row scan.Row) error {
 func (f *fold) grow(n int) error {
 	f.memory += int64(n)
 	if limit := f.counter.opts.MemoryLimit; limit > 0 && f.memory > limit {
-		return fmt.Errorf("table %s: %d keys of the source and %d rows of the target: %w", f.c.table.Name, len(f.groups), len(f.alone), ErrMemory)
+		cause := ErrMemory
+		if f.c.table.Aggregated && !f.divisible() {
+			cause = ErrIndivisible
+		}
+		return fmt.Errorf("table %s: %d keys of the source and %d rows of the target: %w", f.c.table.Name, len(f.groups), len(f.alone), cause)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"iter"
 	"strings"
 
+	"vitess.io/vitess/go/sqltypes"
+
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
 )
@@ -27,12 +29,13 @@ type Weigher interface {
 // setFolding decides on how the text of a key column is folded.
 func (col *column) setFolding() {
 	source, target := col.Source, col.Target
-	if col.form != formText || target.Stored.Collation == "" || isList(target.ColumnType) {
+	col.folds = target.Charset != "" && sqltypes.IsQuoted(target.Type) && !(isList(source.ColumnType) && isList(target.ColumnType))
+	if !col.folds || target.Stored.Collation == "" {
 		return
 	}
 	charset := target.Charset
 	switch {
-	case strings.EqualFold(source.Charset, charset):
+	case col.form != formText || strings.EqualFold(source.Charset, charset): // bytes go as they are into the target's text
 	case isUTF8(source.Charset) && isUTF8(charset):
 		charset = "utf8mb4"
 	case (isUTF8(source.Charset) || col.sourceCharset != nil) && (isUTF8(charset) || col.targetCharset != nil):
@@ -41,7 +44,7 @@ func (col *column) setFolding() {
 		col.text = nil
 		return
 	}
-	if col.text != nil && charset == target.Charset && charset == target.Stored.Charset {
+	if col.text != nil && sameBytes(charset, target.Charset) && sameBytes(charset, target.Stored.Charset) {
 		return
 	}
 	col.weighed, col.weights = charset, make(map[string]string)
@@ -52,6 +55,8 @@ func isList(columnType string) bool {
 	columnType = strings.ToLower(columnType)
 	return strings.HasPrefix(columnType, "enum(") || strings.HasPrefix(columnType, "set(")
 }
+
+func sameBytes(a, b string) bool { return strings.EqualFold(a, b) || isUTF8(a) && isUTF8(b) }
 
 func isUTF8(charset string) bool {
 	switch strings.ToLower(charset) {
@@ -71,9 +76,16 @@ func (c *comparer) weighs() bool {
 	return false
 }
 
+// No index holds longer keys than of 3,072 bytes. Longer text, of which it has the beginning, is not asked for: it is folded to its bytes.
+const maxWeighed = 3072
+
+// maxLearned is how many texts are asked for, some thousand times as many as there are differences in a comparison that is of use. When
+// more rows are left over, keys that differ in case alone are extra rows like the others. Groups are not bound by it.
+const maxLearned = 200_000
+
 // learn asks for the weights that the folded keys of these rows need; the bool of a row says that it is the source's. Without a
-// Weigher text is folded to its bytes.
-func (c *comparer) learn(ctx context.Context, weigher Weigher, rows iter.Seq2[scan.Row, bool]) error {
+// Weigher text is folded to its bytes. grow, which may be nil, is told what memory is taken.
+func (c *comparer) learn(ctx context.Context, weigher Weigher, rows iter.Seq2[scan.Row, bool], grow func(int) error) error {
 	if weigher == nil {
 		return nil
 	}
@@ -89,11 +101,22 @@ func (c *comparer) learn(ctx context.Context, weigher Weigher, rows iter.Seq2[sc
 				continue
 			}
 			c.srcBuf = col.appendForm(c.srcBuf[:0], value, fromSource)
-			if _, known := col.weights[string(c.srcBuf)]; !known {
-				text := string(c.srcBuf)
-				col.weights[text] = ""
-				texts = append(texts, text)
+			if _, known := col.weights[string(c.srcBuf)]; known || len(c.srcBuf) > maxWeighed {
+				continue
 			}
+			if grow != nil {
+				if err := grow(2*len(c.srcBuf) + perRow); err != nil {
+					return err
+				}
+			} else if len(texts) == maxLearned {
+				for _, text := range texts {
+					delete(col.weights, text)
+				}
+				return nil
+			}
+			text := string(c.srcBuf)
+			col.weights[text] = ""
+			texts = append(texts, text)
 		}
 		weights, err := weigher.Weights(ctx, col.weighed, col.Target.Stored, texts)
 		if err != nil {
@@ -117,7 +140,7 @@ func (c *comparer) appendFolded(dst []byte, row scan.Row, fromSource bool) []byt
 func (c *comparer) appendFoldedColumn(dst []byte, row scan.Row, k int, fromSource bool) []byte {
 	col := &c.columns[k]
 	value, ok := row.Value(k)
-	if !ok || col.form != formText || isList(col.Target.ColumnType) {
+	if !ok || !col.folds {
 		return c.appendColumn(dst, row, k, fromSource)
 	}
 	at := len(dst)

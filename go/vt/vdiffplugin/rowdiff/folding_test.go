@@ -91,6 +91,41 @@ func TestGroupsOfText(t *testing.T) {
 	}
 }
 
+// Tests groups by text of which one side has an ENUM, or bytes: they are those of the target's unique index, too.
+func TestGroupsOfUnlikeTypes(t *testing.T) {
+	collation := "utf8mb4_0900_ai_ci"
+	member := textColumn("k", collation, collation, plan.OrderNone)
+	member.Target.Type, member.Target.ColumnType = sqltypes.Enum, "enum('a')"
+	binary := textColumn("k", collation, collation, plan.OrderNone)
+	binary.Source = plan.ColumnType{Type: sqltypes.VarBinary, ColumnType: "varbinary(9)"}
+	for _, key := range []plan.Column{member, binary} {
+		table := idTable(intColumn("n"))
+		table.Columns[0], table.Columns[1].Aggregate = key, plan.AggregateCount
+		table.Aggregated, table.Ordered, table.Mergeable = true, false, false
+		v, _, err := compare(t, table, false, [][][]string{{{"a", "1"}, {"A", "1"}}}, [][]string{{"a", "2"}}, Options{})
+		require.NoError(t, err)
+		assert.Equal(t, &verdicts{matches: 1}, v, key.Target.ColumnType)
+	}
+}
+
+// Tests what is not asked for: text that no index holds whole, and more rows than are of use; and that groups whose text only MySQL
+// knows are not shared out to passes when they need too much memory.
+func TestWeightsBounded(t *testing.T) {
+	table := idTable(intColumn("v"))
+	table.Columns[0] = unknownColumn("k")
+	table.Ordered, table.Mergeable = false, false
+	long := strings.Repeat("x", maxWeighed)
+	v, _, err := compare(t, table, false, [][][]string{{{long + "A", "1"}, {"B", "1"}}}, [][]string{{long + "a", "1"}, {"b", "1"}}, Options{Weigher: &lowerCase{}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"mismatch |B|1 |b|1", "source |" + long + "A|1", "target |" + long + "a|1"}, v.lines)
+
+	table.Columns[1].Aggregate, table.Aggregated = plan.AggregateCount, true
+	_, _, err = compare(t, table, false, [][][]string{{{"a", "1"}, {"B", "1"}}}, [][]string{{"a", "1"}}, Options{Weigher: &lowerCase{}, MemoryLimit: 100})
+	require.ErrorIs(t, err, ErrIndivisible)
+	_, _, err = compare(t, table, false, [][][]string{{{"a", "1"}, {"B", "1"}}}, [][]string{{"a", "1"}}, Options{Weigher: &lowerCase{}, MemoryLimit: 1000})
+	require.NoError(t, err)
+}
+
 // Tests a key whose bytes nobody can bring to one charset: MySQL is not asked, and texts that are not valid on the target are not one
 // key because of that.
 func TestKeysOfUnknownCharset(t *testing.T) {

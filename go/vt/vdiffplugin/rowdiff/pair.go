@@ -199,7 +199,7 @@ func (p *pair) verdict(row, partner scan.Row, isSource bool) error {
 // target's collations are mismatches, the others are extra.
 func (p *pair) leftovers(ctx context.Context) error {
 	if p.c.table.KeyUnique && p.source.n > 0 && p.target.n > 0 {
-		if err := p.c.learn(ctx, p.counter.opts.Weigher, p.left); err != nil {
+		if err := p.c.learn(ctx, p.counter.opts.Weigher, p.left, nil); err != nil {
 			return err
 		}
 		if err := p.pairFolded(); err != nil {

@@ -15,6 +15,8 @@ var (
 	ErrNotOrdered = errors.New("rows did not arrive in key order")
 	// ErrMemory says that the rows that wait for their partner outgrew the bound: use more passes.
 	ErrMemory = errors.New("rows waiting for their partner outgrew the memory limit")
+	// ErrIndivisible says the same of rows that passes cannot share out: which groups are equal only MySQL knows.
+	ErrIndivisible = errors.New("groups by text whose collation Vitess does not know outgrew the memory limit")
 	// ErrStop is what Progress returns to end a comparison early without an error.
 	ErrStop = errors.New("comparison ended early")
 )
@@ -51,7 +53,7 @@ type Options struct {
 	MemoryLimit int64
 	// Passes and Pass make Pair and Fold look only at keys of hash class Pass of Passes. 0 and 1
 	// passes are the same: everything. Keys that only the Weigher knows to be equal may be in unlike classes: then they are
-	// found to be extra on both sides instead of mismatched.
+	// found to be extra on both sides instead of mismatched. Groups of such keys cannot be shared out: ErrIndivisible.
 	Passes, Pass uint64
 	// Progress, when set, is called every few thousand rows. done is how many rows or pairs have
 	// been counted by this comparison so far. In a merge all rows with keys up to last are finished

@@ -26,7 +26,7 @@ func (f *fold) settle(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := f.c.learn(ctx, f.counter.opts.Weigher, f.unsettled); err != nil {
+	if err := f.c.learn(ctx, f.counter.opts.Weigher, f.unsettled, nil); err != nil {
 		return err
 	}
 	folded := make(map[string]string, len(f.groups))
@@ -65,7 +65,7 @@ func (f *fold) regroup(ctx context.Context) error {
 	if !f.c.table.Aggregated || !f.c.weighs() {
 		return nil
 	}
-	if err := f.c.learn(ctx, f.counter.opts.Weigher, f.unsettled); err != nil {
+	if err := f.c.learn(ctx, f.counter.opts.Weigher, f.unsettled, f.grow); err != nil {
 		return err
 	}
 	groups := make(map[string]*group, len(f.groups))

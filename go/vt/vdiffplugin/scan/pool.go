@@ -103,11 +103,13 @@ func (p *pool) openNew(ctx context.Context) (*session, error) {
 	if ctx.Err() != nil {
 		return nil, vterrors.Wrap(ctx.Err(), "connect to mysqld")
 	}
-	log.Warn(fmt.Sprintf("vdiff: mysqld does not take a long packet, its results are read as it sends them by itself: %v", err))
-	p.mu.Lock()
-	p.small = true
-	p.mu.Unlock()
-	return p.connect(ctx)
+	if _, told := serverCode(err); told || errors.Is(err, errProtocol) {
+		log.Warn(fmt.Sprintf("vdiff: mysqld does not take a long packet, its results are read as it sends them by itself: %v", err))
+		p.mu.Lock()
+		p.small = true
+		p.mu.Unlock()
+	}
+	return p.connect(ctx) // without: the connection may just have broken
 }
 
 // put takes a connection back. One that is not clean, one that an error happened on, is closed.
