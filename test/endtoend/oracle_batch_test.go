@@ -206,6 +206,9 @@ func (b *batch) diff(ctx context.Context, flags ...string) (*workflow.Summary, e
 	if err != nil {
 		return nil, err
 	}
+	if err := b.waitEnded(ctx, uuid); err != nil {
+		return nil, err
+	}
 	var s *workflow.Summary
 	var failed time.Time
 	err = cluster.WaitFor(ctx, "vdiff "+uuid, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
@@ -226,6 +229,28 @@ func (b *batch) diff(ctx context.Context, flags ...string) (*workflow.Summary, e
 		err = fmt.Errorf("%w: it is %s, errors %v", err, s.State, s.Errors)
 	}
 	return s, err
+}
+
+// waitEnded waits until no shard goes on with a vdiff, which may be for a moment only. Asking vtctldclient again and again would take more time
+// than the vdiffs do.
+func (b *batch) waitEnded(ctx context.Context, uuid string) error {
+	return cluster.WaitFor(ctx, "the shards to be through with vdiff "+uuid, 30*time.Millisecond, func(ctx context.Context) (bool, error) {
+		for _, tablet := range b.targets {
+			result, err := b.sessions.exec(ctx, tablet, "select state from _vt.vdiff where vdiff_uuid = '"+uuid+"'")
+			if err != nil {
+				return false, err
+			}
+			if len(result.Rows) == 0 {
+				return false, nil
+			}
+			switch vdiff.VDiffState(result.Rows[0][0].ToString()) {
+			case vdiff.CompletedState, vdiff.ErrorState, vdiff.StoppedState:
+			default:
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 }
 
 // reason is why a table was not compared.

@@ -126,7 +126,8 @@ func (o *oracle) wave(t *testing.T, seed, n uint64, number int) {
 		batches[i] = o.newBatch(seed+uint64(i), number)
 		batches[i].vschema(o.tablesOf)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	// A wave of the fixed tables takes a minute; with more tables, more plants or the stock engine beside it many.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute*time.Duration(1+o.plants/2))
 	defer cancel()
 	o.applyVSchema(t, ctx)
 	t.Run(fmt.Sprintf("seeds from %d", seed), func(t *testing.T) {
