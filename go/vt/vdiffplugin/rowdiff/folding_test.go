@@ -138,17 +138,3 @@ func TestKeysOfUnknownCharset(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, &verdicts{matches: 1, lines: []string{"source |\xa8\xa2", "target |\xff"}}, v)
 }
-
-// Tests the copies of a reference table without a key: a row is there as often as in the copy that has it most often.
-func TestReferenceTableWithoutKey(t *testing.T) {
-	table := &plan.Table{Name: "t", Columns: []plan.Column{intColumn("a"), intColumn("b")}, Key: []int{0, 1}, Reference: true}
-	sources := [][][]string{
-		{{"1", "1"}, {"2", "2"}, {"1", "1"}, {"3", "3"}, {"3", "3"}, {"4", "4"}},
-		{{"3", "3"}, {"1", "1"}, {"1", "1"}, {"3", "3"}, {"2", "2"}, {"2", "2"}, {"4", "4"}},
-	}
-	target := [][]string{{"1", "1"}, {"2", "2"}, {"1", "1"}, {"3", "3"}, {"4", "4"}, {"4", "4"}, {"5", "5"}}
-	v, r, err := compare(t, table, true, sources, target, Options{})
-	require.NoError(t, err)
-	assert.Equal(t, &verdicts{matches: 5, lines: []string{"source |2|2", "source |3|3", "target |4|4", "target |5|5"}}, v)
-	assert.EqualValues(t, 9, r.Done)
-}

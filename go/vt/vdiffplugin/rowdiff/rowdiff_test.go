@@ -362,34 +362,6 @@ func TestPairMemoryLimit(t *testing.T) {
 	assert.Equal(t, 1000, matches)
 }
 
-// Tests reference tables: copies count once, a copy that differs is a mismatch, in order or not.
-func TestReferenceTable(t *testing.T) {
-	table := idTable(intColumn("v"))
-	table.Reference = true
-	sources := [][][]string{{{"1", "1"}, {"2", "2"}, {"4", "4"}}, {{"1", "1"}, {"2", "9"}, {"4", "4"}}}
-	target := [][]string{{"1", "1"}, {"2", "2"}, {"3", "3"}}
-	for _, ordered := range []bool{true, false} {
-		v, r, err := compare(t, table, ordered, sources, target, Options{})
-		require.NoError(t, err)
-		assert.Equal(t, &verdicts{matches: 1, lines: []string{"mismatch |2|9 |2|2", "source |4|4", "target |3|3"}}, v)
-		assert.EqualValues(t, 4, r.Done)
-	}
-}
-
-// Tests rules that group rows: counts and sums over all shards, NULLs, and groups on one side only.
-func TestAggregates(t *testing.T) {
-	table := idTable(intColumn("n"), intColumn("total"))
-	table.Aggregated, table.Ordered = true, false
-	table.Columns[1].Aggregate, table.Columns[2].Aggregate = plan.AggregateCount, plan.AggregateSum
-	table.Columns[2].Target.Type = sqltypes.Decimal
-	sources := [][][]string{{{"1", "1", "10"}, {"1", "1", null}, {"2", "1", "5"}}, {{"1", "1", "-3"}, {"3", "1", null}, {"5", "1", "1"}}}
-	// Group 6 lost all its rows: VReplication leaves it with zeros, and that is right.
-	target := [][]string{{"1", "3", "7.00"}, {"2", "1", "6"}, {"3", "1", "0"}, {"4", "1", "1"}, {"6", "0", "0"}}
-	v, _, err := compare(t, table, true, sources, target, Options{})
-	require.NoError(t, err)
-	assert.Equal(t, &verdicts{matches: 3, lines: []string{"mismatch |2|1|5 |2|1|6", "source |5|1|1", "target |4|1|1"}}, v)
-}
-
 // Tests that Progress is called with a finished key, and that its error ends the comparison.
 func TestProgress(t *testing.T) {
 	var rows [][]string
