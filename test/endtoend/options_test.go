@@ -4,8 +4,11 @@ package endtoend
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -126,12 +129,21 @@ func TestCreateOptions(t *testing.T) {
 	b.cleanUp(t, b.small)
 }
 
-// TestMaxDiffDuration limits the age of the snapshots to a second: the big table is then compared in
-// several, and every row is counted once.
+// TestMaxDiffDuration limits the age of the snapshots to a second, and holds the source up for longer in the middle of the big table: it is then
+// compared in several, and every row is counted once.
 func TestMaxDiffDuration(t *testing.T) {
 	b := testBed(t)
 	ctx := testContext(t)
-	s, err := b.big.Diff(ctx, "--max-diff-duration", "1s")
+	r := create(t, ctx, b.big, append([]string{"--max-diff-duration", "1s"}, inFence...)...) // digests have no such snapshot
+	_, completed := waitForRows(t, ctx, b, r, 0)
+	require.False(t, completed, "the table was completed before its first checkpoint: it has too few rows for this machine")
+	require.NoError(t, b.source().SignalMySQL(syscall.SIGSTOP))
+	held := time.Now()
+	err := cluster.WaitFor(ctx, "the snapshots to be too old", 20*time.Millisecond, func(context.Context) (bool, error) {
+		return time.Since(held) > 1500*time.Millisecond, nil
+	})
+	require.NoError(t, errors.Join(err, b.source().SignalMySQL(syscall.SIGCONT)))
+	s, err := b.big.WaitVDiff(ctx, r.uuid, vdiff.CompletedState)
 	require.NoError(t, err)
 	b.matches(t, s, "b1")
 	metrics, err := b.target().Metrics(ctx)

@@ -13,6 +13,7 @@ import (
 	"vitess.io/vitess/go/sqlescape"
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/log"
+	"vitess.io/vitess/go/vt/topo/topoproto"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/pkrange"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
@@ -172,7 +173,8 @@ func (d *digests) learnBounds(ctx context.Context, rs *readers, task verify.Task
 
 // bounds asks for the smallest and the largest value of a key of one integer column.
 func (r *run) bounds(ctx context.Context, rs *readers, t *digestTable) (smallest, largest *pkrange.Value, err error) {
-	column, table := sqlescape.EscapeID(t.target.Key[0].Name), sqlescape.EscapeID(t.target.Name)
+	// The connections that a tablet lends have no database on all tablets.
+	column, table := sqlescape.EscapeID(t.target.Key[0].Name), sqlescape.EscapeID(topoproto.TabletDbName(rs.picked.target))+"."+sqlescape.EscapeID(t.target.Name)
 	result, err := r.tmc.ExecuteFetchAsApp(ctx, rs.picked.target, false, &tabletmanagerdatapb.ExecuteFetchAsAppRequest{
 		Query: fmt.Appendf(nil, "select min(%s), max(%s) from %s", column, column, table), MaxRows: 1,
 	})
