@@ -17,7 +17,7 @@ import (
 func (b *builder) bringToOneCharset() {
 	filtered, all := b.filteredBy()
 	for _, c := range b.cols {
-		if all || filtered[strings.ToLower(c.reads())] || !c.differs() || isUTF8(c.Source.Charset) {
+		if all || filtered[strings.ToLower(c.reads())] || !c.differs() || IsUTF8(c.Source.Charset) {
 			continue
 		}
 		for _, other := range b.cols {
@@ -28,7 +28,7 @@ func (b *builder) bringToOneCharset() {
 		}
 	}
 	for _, c := range b.cols {
-		if c.differs() && isUTF8(c.Source.Charset) && !filtered[strings.ToLower(c.reads())] {
+		if c.differs() && IsUTF8(c.Source.Charset) && !filtered[strings.ToLower(c.reads())] {
 			c.convertTarget(b.in)
 		}
 		c.SourceExpr = sqlparser.String(c.expr)
@@ -75,7 +75,7 @@ func (c *column) convertSource(in Input) {
 }
 
 func (c *column) convertTarget(in Input) {
-	if !isUTF8(c.Target.Charset) {
+	if !IsUTF8(c.Target.Charset) {
 		c.targetConverted = true
 		c.Target.setUTF8(in)
 	}
@@ -90,11 +90,11 @@ func (t *ColumnType) setUTF8(in Input) {
 
 // sameBytes says whether the same text has the same bytes in both charsets.
 func sameBytes(a, b string) bool {
-	return a == b || a == "binary" || b == "binary" || isUTF8(a) && isUTF8(b)
+	return a == b || a == "binary" || b == "binary" || IsUTF8(a) && IsUTF8(b)
 }
 
-// isUTF8 says whether text of a charset is valid utf8mb4 as it is.
-func isUTF8(charset string) bool {
+// IsUTF8 says whether text of a charset is valid utf8mb4 as it is.
+func IsUTF8(charset string) bool {
 	switch charset {
 	case utf8mb4, "utf8mb3", "utf8", "ascii":
 		return true

@@ -29,7 +29,8 @@ var plainName = regexp.MustCompile(`^[a-z0-9_]+$`)
 // Weights asks a tablet's MySQL how it sees texts under a collation, in particular one that Vitess does not know. The results,
 // one per text, are equal for texts that are equal in a unique index of a column stored as as, and for no others as far as
 // MySQL's weights agree with its own comparison. charset is that of the texts' bytes. Spaces at the end do not count where the
-// collation pads. It makes one request for some hundred texts. Errors are those of the requests; a charset or collation that is no name of one is INVALID_ARGUMENT.
+// collation pads. It makes one request for some hundred texts. Errors are those of the requests, without the texts; a charset or
+// collation that is no name of one is INVALID_ARGUMENT.
 func Weights(ctx context.Context, client SchemaClient, tablet *topodatapb.Tablet, charset string, as StoredText, texts []string) ([]string, error) {
 	for _, name := range []string{charset, as.Charset, as.Collation} {
 		if !plainName.MatchString(name) {

@@ -124,7 +124,7 @@ func isTemporal(t querypb.Type) bool {
 // charsetOf returns the charset by which a column's bytes become UTF-8, nil when they are UTF-8
 // already or nothing is known of the charset (then bytes are compared).
 func charsetOf(t plan.ColumnType) charset.Charset {
-	if t.Charset == "binary" || isUTF8(t.Charset) || t.Collation == collations.Unknown {
+	if t.Charset == "binary" || plan.IsUTF8(t.Charset) || t.Collation == collations.Unknown {
 		return nil
 	}
 	if coll := colldata.Lookup(t.Collation); coll != nil {

@@ -36,9 +36,9 @@ func (col *column) setFolding() {
 	charset := target.Charset
 	switch {
 	case col.form != formText || strings.EqualFold(source.Charset, charset): // bytes go as they are into the target's text
-	case isUTF8(source.Charset) && isUTF8(charset):
+	case plan.IsUTF8(source.Charset) && plan.IsUTF8(charset):
 		charset = "utf8mb4"
-	case (isUTF8(source.Charset) || col.sourceCharset != nil) && (isUTF8(charset) || col.targetCharset != nil):
+	case (plan.IsUTF8(source.Charset) || col.sourceCharset != nil) && (plan.IsUTF8(charset) || col.targetCharset != nil):
 		charset = "utf8mb4" // what appendForm makes of both
 	default: // nobody can bring the two together: unlike bytes are unlike keys
 		col.text = nil
@@ -56,15 +56,7 @@ func isList(columnType string) bool {
 	return strings.HasPrefix(columnType, "enum(") || strings.HasPrefix(columnType, "set(")
 }
 
-func sameBytes(a, b string) bool { return strings.EqualFold(a, b) || isUTF8(a) && isUTF8(b) }
-
-func isUTF8(charset string) bool {
-	switch strings.ToLower(charset) {
-	case "utf8mb4", "utf8mb3", "utf8", "ascii":
-		return true
-	}
-	return false
-}
+func sameBytes(a, b string) bool { return strings.EqualFold(a, b) || plan.IsUTF8(a) && plan.IsUTF8(b) }
 
 // weighs says whether folded keys need weights that have to be learned.
 func (c *comparer) weighs() bool {
