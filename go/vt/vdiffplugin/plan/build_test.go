@@ -161,6 +161,9 @@ func TestCharsets(t *testing.T) {
 	f("select * from t where in_keyrange(id, 'hash', '-80')", latin1, utf8, "convert(c using utf8mb4)", "c", "utf8mb4", "utf8mb4")
 	f("-80", latin1, utf8, "c", "c", "latin1", "utf8mb4")
 	f("select * from t where c = 'x'", latin1, utf8, "c", "c", "latin1", "utf8mb4")
+	// What of it the target has can be converted all the same, but where its rows are filtered by it, too.
+	f("-80", latin1, greek, "c", "convert(c using utf8mb4)", "latin1", "utf8mb4")
+	f("select * from t where c = 'x'", latin1, greek, "c", "c", "latin1", "greek")
 	// Binary strings have no charset.
 	f("", "c varbinary(10)", utf8, "c", "c", "", "utf8mb4")
 }

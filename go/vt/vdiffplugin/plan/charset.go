@@ -28,7 +28,7 @@ func (b *builder) bringToOneCharset() {
 		}
 	}
 	for _, c := range b.cols {
-		if c.differs() && IsUTF8(c.Source.Charset) && !filtered[strings.ToLower(c.reads())] {
+		if c.differs() && !filtered[strings.ToLower(c.reads())] {
 			c.convertTarget(b.in)
 		}
 		c.SourceExpr = sqlparser.String(c.expr)

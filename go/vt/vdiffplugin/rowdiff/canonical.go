@@ -5,6 +5,7 @@ package rowdiff
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,7 @@ type column struct {
 	targetCharset  charset.Charset
 	text           *plan.TextOrder // OrderCollation, and folding of text keys; may be nil
 	numericCompare bool            // unequal forms may still be the same number (float and decimal)
+	unlikeText     bool            // the bytes that arrive are of two charsets: equal ones may be unlike text
 	folds          bool            // the target has text here
 	// weights are what is known of the weights of text whose forms are in the charset weighed; nil where it is folded here.
 	weights map[string]string
@@ -54,9 +56,11 @@ type comparer struct {
 	table   *plan.Table
 	columns []column
 	isKey   []bool
-	env     *collations.Environment
-	srcBuf  []byte
-	tgtBuf  []byte
+	// unlikeText is true when that of a column is.
+	unlikeText bool
+	env        *collations.Environment
+	srcBuf     []byte
+	tgtBuf     []byte
 }
 
 func newComparer(t *plan.Table) (*comparer, error) {
@@ -70,8 +74,10 @@ func newComparer(t *plan.Table) (*comparer, error) {
 	for i, pc := range t.Columns {
 		col := column{Column: pc, form: formOf(pc)}
 		if col.form == formText && !strings.EqualFold(pc.Source.Charset, pc.Target.Charset) {
-			col.sourceCharset = charsetOf(pc.Source)
-			col.targetCharset = charsetOf(pc.Target)
+			col.sourceCharset = c.charsetOf(pc.Source)
+			col.targetCharset = c.charsetOf(pc.Target)
+			col.unlikeText = !sameBytes(pc.Source.Charset, pc.Target.Charset) && pc.Source.Charset != "binary" && pc.Target.Charset != "binary"
+			c.unlikeText = c.unlikeText || col.unlikeText
 		}
 		if pc.Target.Charset != "" {
 			col.text = plan.NewTextOrder(pc.Target.Collation, c.env)
@@ -122,13 +128,18 @@ func isTemporal(t querypb.Type) bool {
 }
 
 // charsetOf returns the charset by which a column's bytes become UTF-8, nil when they are UTF-8
-// already or nothing is known of the charset (then bytes are compared).
-func charsetOf(t plan.ColumnType) charset.Charset {
-	if t.Charset == "binary" || plan.IsUTF8(t.Charset) || t.Collation == collations.Unknown {
+// already or nothing is known of the charset. The column's collation need not be known.
+func (c *comparer) charsetOf(t plan.ColumnType) charset.Charset {
+	if t.Charset == "binary" || plan.IsUTF8(t.Charset) {
 		return nil
 	}
-	if coll := colldata.Lookup(t.Collation); coll != nil {
-		return coll.Charset()
+	for _, id := range []collations.ID{t.Collation, c.env.DefaultCollationForCharset(strings.ToLower(t.Charset))} {
+		if id == collations.Unknown {
+			continue
+		}
+		if coll := colldata.Lookup(id); coll != nil {
+			return coll.Charset()
+		}
 	}
 	return nil
 }
@@ -233,7 +244,7 @@ func (c *comparer) appendColumn(dst []byte, row scan.Row, i int, fromSource bool
 // equal says whether two rows have equal values in all columns. Bytes that differ in a key column
 // are equal only in the canonical form, never by collation.
 func (c *comparer) equal(source, target scan.Row) bool {
-	if source.Equal(target) {
+	if !c.unlikeText && source.Equal(target) {
 		return true
 	}
 	for i := range c.columns {
@@ -250,10 +261,15 @@ func (c *comparer) equalColumn(i int, source, target scan.Row) bool {
 	if sok != tok {
 		return false
 	}
-	if !sok || bytes.Equal(s, t) {
+	col := &c.columns[i]
+	switch {
+	case !sok:
+		return true
+	case col.unlikeText:
+		return col.equalText(s, t)
+	case bytes.Equal(s, t):
 		return true
 	}
-	col := &c.columns[i]
 	if col.form != formBytes {
 		c.srcBuf = col.appendForm(c.srcBuf[:0], s, true)
 		c.tgtBuf = col.appendForm(c.tgtBuf[:0], t, false)
@@ -262,6 +278,30 @@ func (c *comparer) equalColumn(i int, source, target scan.Row) bool {
 		}
 	}
 	return col.numericCompare && c.sameNumber(col, s, t)
+}
+
+// equalText compares text of two charsets. Bytes of a charset that is not known here, or that are not valid in theirs, are known to be a text
+// only where they are ASCII: MySQL converts all text but that of columns by which rows are filtered, and there VReplication copies the
+// bytes of charsets that Vitess does not know as they are, which makes other text of them.
+func (col *column) equalText(source, target []byte) bool {
+	s, known := col.toUTF8(source, col.Source.Charset, col.sourceCharset)
+	if !known {
+		return false
+	}
+	t, known := col.toUTF8(target, col.Target.Charset, col.targetCharset)
+	return known && bytes.Equal(s, t)
+}
+
+func (col *column) toUTF8(value []byte, name string, cs charset.Charset) (text []byte, known bool) {
+	if plan.IsUTF8(name) {
+		return value, true
+	}
+	if cs != nil {
+		if converted, err := charset.Convert(nil, charset.Charset_utf8mb4{}, value, cs); err == nil {
+			return converted, true
+		}
+	}
+	return value, !slices.ContainsFunc(value, func(b byte) bool { return b >= 0x80 })
 }
 
 func (c *comparer) sameNumber(col *column, s, t []byte) bool {
