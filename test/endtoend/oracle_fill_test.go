@@ -83,6 +83,9 @@ func (t *randomTable) newRow(target bool) string {
 			nullable, columnType = c.targetNullable, c.targetType
 		}
 		value := c.kind.value(t.r, columnType)
+		if len(c.values) > 0 && t.r.IntN(5) > 0 {
+			value = pick(t.r, c.values)
+		}
 		if target {
 			value = c.printed(value)
 		}

@@ -84,6 +84,9 @@ func (t *randomTable) shown(sample *vdiff.RowDiff, row *truthRow) bool {
 	if sample == nil {
 		return false
 	}
+	if slices.ContainsFunc(row.members, func(member *truthRow) bool { return t.shown(sample, member) }) {
+		return true
+	}
 	columns, of := t.compared(), t.pairedBy()
 	if of == nil {
 		of = columns

@@ -26,9 +26,11 @@ type randomTable struct {
 	vindexes []*tableVindex
 	// reference says that each shard has all rows.
 	reference bool
-	inserts   []string // what filled its first copy
-	rows      int
-	layout    *layout
+	// rollup says that the rule groups rows.
+	rollup  bool
+	inserts []string // what filled its first copy
+	rows    int
+	layout  *layout
 }
 
 // randomColumn is a column of both sides.
@@ -46,6 +48,10 @@ type randomColumn struct {
 	invisible      bool
 	// dropped columns are not part of the workflow: only the source has them.
 	dropped bool
+	// aggregate is set where the rule adds up the column's values.
+	aggregate aggregate
+	// values are those that most rows of the source have in the column, if there are any.
+	values []string
 }
 
 // on is its name on one side.
@@ -91,10 +97,16 @@ func newRandomTable(seed uint64, n int, l *layout) *randomTable {
 	t.addComputed()
 	if l.filters {
 		t.setFilter()
+		if r.IntN(4) == 0 {
+			t.setRollup()
+		}
 	}
 	t.setVindex()
-	t.reference = (l.splits || l.merges) && r.IntN(6) == 0
-	if r.IntN(10) < 4 {
+	if t.rollup {
+		t.setGroups()
+	}
+	t.reference = (l.splits || l.merges) && r.IntN(6) == 0 && !t.rollup
+	if ordersKeys(seed, l) && r.IntN(10) == 0 || !ordersKeys(seed, l) && r.IntN(10) < 4 {
 		t.makeUnlike()
 	}
 	r.Shuffle(len(t.columns), func(i, j int) { t.columns[i], t.columns[j] = t.columns[j], t.columns[i] })
@@ -132,8 +144,8 @@ func (t *randomTable) setKey(seed uint64) {
 		n = 16
 	}
 	how := pick(r, []keyKind{primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, primaryKey, uniqueKey, uniqueKey, noKey, noKey, nullableKey})
-	inOrder := ordersKeys(seed, t.layout) && r.IntN(4) > 0
-	if inOrder {
+	ordered := ordersKeys(seed, t.layout) && r.IntN(8) > 0
+	if ordered {
 		how = primaryKey
 	}
 	for len(t.columns) < n {
@@ -141,7 +153,7 @@ func (t *randomTable) setKey(seed uint64) {
 		if r.IntN(6) == 0 {
 			k = strangeText
 		}
-		if inOrder && !k.ordered() {
+		if ordered && !k.ordered() {
 			continue
 		}
 		if len(t.columns) > 0 && r.IntN(3) == 0 || n == 16 {
@@ -190,40 +202,12 @@ func (t *randomTable) sortComputed() {
 	slices.SortStableFunc(t.columns, func(a, b *randomColumn) int { return len(a.computed) - len(b.computed) })
 }
 
-// setFilter gives the rule a select list of its own, with other names and fewer columns, and a condition.
-func (t *randomTable) setFilter() {
-	r := t.r
-	for i, c := range t.columns {
-		inKey := slices.Contains(t.sourceKey.columns, c)
-		switch {
-		case c.computed != "":
-			c.targetComputed = false // VReplication fills it by its name, which it cannot
-		case r.IntN(3) == 0:
-			c.name = fmt.Sprintf("renamed %d", i)
-		case !inKey && r.IntN(8) == 0:
-			c.dropped = true
-		}
-	}
-	if !slices.ContainsFunc(t.columns, func(c *randomColumn) bool { return !c.dropped }) {
-		t.columns[0].dropped = false
-	}
-	t.source = t.name + "_s"
-	if r.IntN(3) > 0 {
-		c := t.newColumn(allKinds[0])
-		c.source, c.name, c.sourceType, c.targetType = "flt", "flt", "int", "int"
-		c.sourceNullable, c.targetNullable, c.invisible = false, false, false
-		c.dropped = r.IntN(2) == 0
-		t.where = pick(r, []string{"%s < 50", "%s in (1, 2, 3, 4, 5)", "%s = 3", "%s <> 2", "%s between 20 and 260", "%s is not null", "%s >= 10"})
-		t.columns, t.filtered = append(t.columns, c), c
-	}
-}
-
 // makeUnlike changes the definition of the target where VReplication can copy all the same.
 func (t *randomTable) makeUnlike() {
 	r := t.r
 	t.unlike = true
 	for _, c := range t.columns {
-		if r.IntN(3) > 0 || c.computed != "" {
+		if r.IntN(3) > 0 || c.computed != "" || c.aggregate != "" {
 			continue
 		}
 		inKey := slices.Contains(t.targetKey.columns, c)
@@ -256,7 +240,7 @@ func (t *randomTable) makeUnlike() {
 	}
 	key := t.sourceKey
 	switch {
-	case r.IntN(3) > 0 || len(key.columns) > 8:
+	case r.IntN(3) > 0 || len(key.columns) > 8 || t.rollup:
 	case key.unique() && r.IntN(3) == 0: // another order
 		key.columns = slices.Clone(key.columns)
 		r.Shuffle(len(key.columns), func(i, j int) { key.columns[i], key.columns[j] = key.columns[j], key.columns[i] })
@@ -280,14 +264,16 @@ func (t *randomTable) makeUnlike() {
 // pairedBy are the columns that pair a row of the source with one of the target: what is unique on both sides. Without any,
 // rows are compared as a multiset.
 func (t *randomTable) pairedBy() []*randomColumn {
-	if !t.sourceKey.unique() || !t.targetKey.unique() {
+	if !t.rollup && !t.sourceKey.unique() || !t.targetKey.unique() {
 		return nil
 	}
-	return t.targetKey.columns // it has all columns of the source's key
+	return t.targetKey.columns // it has all columns of the source's key, or of the groups
 }
 
 // needsTwin says whether rows that the source takes might not fit the target's key.
-func (t *randomTable) needsTwin() bool { return t.unlike || t.layout.merges && !t.reference }
+func (t *randomTable) needsTwin() bool {
+	return !t.rollup && (t.unlike || t.layout.merges && !t.reference)
+}
 
 // compared are the columns that both sides have.
 func (t *randomTable) compared() []*randomColumn {
@@ -358,33 +344,4 @@ func (t *randomTable) inNames(expr string) string {
 		}
 	}
 	return expr
-}
-
-// condition is the filter on one side, "" for none.
-func (t *randomTable) condition(target bool) string {
-	if t.where == "" || target && t.filtered.dropped {
-		return ""
-	}
-	name := t.filtered.source
-	if target {
-		name = t.filtered.name
-	}
-	return fmt.Sprintf(t.where, quote(name))
-}
-
-// expression is the rule's query of a table with names or a filter of its own.
-func (t *randomTable) expression() string {
-	var columns []string
-	for _, c := range t.compared() {
-		if c.source == c.name {
-			columns = append(columns, quote(c.source))
-		} else {
-			columns = append(columns, quote(c.source)+" as "+quote(c.name))
-		}
-	}
-	query := "select " + strings.Join(columns, ", ") + " from " + quote(t.source)
-	if condition := t.condition(false); condition != "" {
-		query += " where " + condition
-	}
-	return query
 }

@@ -40,6 +40,9 @@ func (t *randomTable) traits() [][2]string {
 	var list [][2]string
 	add := func(trait, why string) { list = append(list, [2]string{trait, why}) }
 	s, g := t.sourceKey, t.targetKey
+	if t.rollup {
+		add("a rule with group by", "groups are what the target's key calls equal, and what is left of an empty group is no difference")
+	}
 	if t.where != "" && t.filtered.dropped {
 		add("a filter on a column that the target does not have", "the filter chooses rows of the source; all rows of the target are compared with these")
 	}

@@ -27,6 +27,8 @@ type truthRow struct {
 	raw   []string         // the stored bytes of text in hex, "" for other kinds
 	key   string           // equal for rows that are a pair
 	ksid  []byte           // of a row of the source that is split
+	// members are the rows that were added up.
+	members []*truthRow
 }
 
 func (r *truthRow) equal(other *truthRow) bool { return slices.Equal(r.forms, other.forms) }
@@ -156,13 +158,15 @@ func (f form) of(value sqltypes.Value) string {
 // compare finds what is true of a table on one shard. within says whether a row of the source belongs there.
 func (t *randomTable) compare(source, target []*truthRow, within func(*truthRow) bool) (*truth, error) {
 	v := &truth{}
+	source = slices.DeleteFunc(slices.Clone(source), func(row *truthRow) bool { return !within(row) })
+	if t.rollup {
+		source = t.add(source)
+	}
 	bySource := map[string][]*truthRow{}
 	for _, row := range source {
-		if within(row) {
-			bySource[row.key] = append(bySource[row.key], row)
-			if t.pairedBy() != nil && len(bySource[row.key]) > 1 {
-				return nil, fmt.Errorf("table %s: two rows of the source have the key %q", t.name, row.key)
-			}
+		bySource[row.key] = append(bySource[row.key], row)
+		if t.pairedBy() != nil && len(bySource[row.key]) > 1 {
+			return nil, fmt.Errorf("table %s: two rows of the source have the key %q", t.name, row.key)
 		}
 	}
 	seen := map[string]bool{}
@@ -173,10 +177,12 @@ func (t *randomTable) compare(source, target []*truthRow, within func(*truthRow)
 		seen[row.key] = true
 		partners := bySource[row.key]
 		switch {
+		case len(partners) == 0 && t.leftover(row):
+			continue
 		case len(partners) == 0:
 			v.extraTarget = append(v.extraTarget, row)
 			continue
-		case partners[0].equal(row):
+		case t.same(partners[0], row):
 			v.matching++
 		default:
 			v.mismatched = append(v.mismatched, [2]*truthRow{partners[0], row})

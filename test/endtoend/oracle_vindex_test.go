@@ -64,7 +64,7 @@ func accepts(vindex string, c *randomColumn) bool {
 // setVindex chooses what decides on the shard of a row.
 func (t *randomTable) setVindex() {
 	r := t.r
-	usable := slices.DeleteFunc(slices.Clone(t.columns), func(c *randomColumn) bool { return c.dropped || c.computed != "" })
+	usable := slices.DeleteFunc(slices.Clone(t.columns), func(c *randomColumn) bool { return c.dropped || c.computed != "" || c.aggregate != "" })
 	r.Shuffle(len(usable), func(i, j int) { usable[i], usable[j] = usable[j], usable[i] })
 	var v *tableVindex
 	switch n := r.IntN(24); {
