@@ -28,8 +28,8 @@ var plainName = regexp.MustCompile(`^[a-z0-9_]+$`)
 
 // Weights asks a tablet's MySQL how it sees texts under a collation, in particular one that Vitess does not know. The results,
 // one per text, are equal for texts that are equal in a unique index of a column stored as as, and for no others as far as
-// MySQL's weights agree with its own comparison. charset is that of the texts' bytes. Spaces at the end do not count where the
-// collation pads. It makes one request for some hundred texts. Errors are those of the requests, without the texts; a charset or
+// MySQL's weights agree with its own comparison. charset is that of the texts' bytes. Where the collation pads, what weighs as
+// spaces do does not count at the end. It makes one request for some hundred texts. Errors are those of the requests, without the texts; a charset or
 // collation that is no name of one is INVALID_ARGUMENT.
 func Weights(ctx context.Context, client SchemaClient, tablet *topodatapb.Tablet, charset string, as StoredText, texts []string) ([]string, error) {
 	for _, name := range []string{charset, as.Charset, as.Collation} {
@@ -46,7 +46,7 @@ func Weights(ctx context.Context, client SchemaClient, tablet *topodatapb.Tablet
 			size += len(texts[end])
 			fmt.Fprintf(&query, "%s as w%d, ", weight(charset, as, texts[end]), end-start)
 		}
-		fmt.Fprintf(&query, "%d as n", end-start)
+		fmt.Fprintf(&query, "%s as space", weight("utf8mb4", as, " "))
 		answer, err := client.ExecuteFetchAsApp(ctx, tablet, true, &tabletmanagerdatapb.ExecuteFetchAsAppRequest{Query: []byte(query.String()), MaxRows: 1})
 		if err != nil {
 			text, _, _ := strings.Cut(err.Error(), " during query") // which has the texts
@@ -54,21 +54,30 @@ func Weights(ctx context.Context, client SchemaClient, tablet *topodatapb.Tablet
 		}
 		result := sqltypes.Proto3ToResult(answer)
 		if len(result.Rows) != 1 || len(result.Rows[0]) != end-start+1 {
-			return nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "weights of text under %s: not one row of %d weights", as.Collation, end-start)
+			return nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "weights of text under %s: not one row of %d weights", as.Collation, end-start+1)
 		}
-		weights = appendWeights(weights, result.Rows[0], texts[start:end])
+		weights = appendWeights(weights, result.Rows[0], as, texts[start:end])
 		start = end
 	}
 	return weights, nil
 }
 
-func appendWeights(weights []string, row []sqltypes.Value, texts []string) []string {
+// appendWeights appends the weights of a row; the last one is that of a space.
+func appendWeights(weights []string, row []sqltypes.Value, as StoredText, texts []string) []string {
+	space := row[len(texts)].ToString()
 	for i, text := range texts {
 		if row[i].IsNull() { // text that is not valid in its charset, which MySQL would cut: only its own bytes are known to be equal to it
 			weights = append(weights, "\x00"+text)
 			continue
 		}
-		weights = append(weights, "w"+row[i].ToString())
+		w := row[i].ToString()
+		for as.pads() && !as.leveled() && space != "" && strings.HasSuffix(w, space) {
+			w = w[:len(w)-len(space)]
+		}
+		if as.endsAtNUL() {
+			w += strings.Map(nulOrDEL, text)
+		}
+		weights = append(weights, "w"+w)
 	}
 	return weights
 }
@@ -80,8 +89,30 @@ func weight(charset string, as StoredText, text string) string {
 	if charset != as.Charset {
 		expr = fmt.Sprintf("convert(%s using %s)", expr, as.Charset)
 	}
-	if !strings.Contains(as.Collation, "_0900_") {
+	switch {
+	case as.leveled():
 		expr = fmt.Sprintf("trim(trailing ' ' from %s)", expr)
+	case as.endsAtNUL():
+		expr = fmt.Sprintf("replace(%s, _%s x'00', _%s x'7f')", expr, as.Charset, as.Charset)
 	}
 	return fmt.Sprintf("if(length(%s) = %d, hex(weight_string(%s collate %s)), null)", whole, len(text), expr, as.Collation)
+}
+
+// pads says whether MySQL compares texts as if they went on with spaces. Then the weights of spaces are taken off the ends of the
+// weights, rather than spaces off the texts: other characters weigh as much as a space, a no-break space under utf16_unicode_ci and a
+// grave accent under koi8u_general_ci. And under tis620_thai_ci spaces behind a tone mark count, since it weighs at the end.
+func (s StoredText) pads() bool { return !strings.Contains(s.Collation, "_0900_") }
+
+// leveled says whether weights come in levels, so that the spaces of a text are not at their end.
+func (s StoredText) leveled() bool { return strings.HasSuffix(s.Collation, "_czech_cs") }
+
+// endsAtNUL says whether weight_string takes a zero byte for the end of a text, which = does not. Such bytes are weighed as DEL,
+// and told from it by a list of both in the order in which they are in the text.
+func (s StoredText) endsAtNUL() bool { return s.Collation == "tis620_thai_ci" }
+
+func nulOrDEL(r rune) rune {
+	if r == 0 || r == 0x7f {
+		return r
+	}
+	return -1
 }
