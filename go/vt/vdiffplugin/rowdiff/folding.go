@@ -3,7 +3,6 @@
 package rowdiff
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"iter"
@@ -153,8 +152,8 @@ func (c *comparer) appendFoldedText(dst []byte, col *column, value []byte, fromS
 	case col.text == nil:
 		return col.appendForm(dst, value, fromSource)
 	case col.sourceCharset != nil || col.targetCharset != nil:
-		value = col.appendForm(nil, value, fromSource)
-		return append(dst, bytes.ToLower(bytes.TrimRight(value, " "))...)
+		c.srcBuf = col.appendForm(c.srcBuf[:0], value, fromSource)
+		value = c.srcBuf
 	}
 	return col.text.AppendKey(dst, value)
 }

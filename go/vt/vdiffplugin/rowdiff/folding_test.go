@@ -138,3 +138,31 @@ func TestKeysOfUnknownCharset(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, &verdicts{matches: 1, lines: []string{"source |\xa8\xa2", "target |\xff"}}, v)
 }
+
+// Tests a key that arrives in another charset from the source than from the target, because rows are filtered by it: the target's
+// collation decides on letters, on spaces and on what is like a space.
+func TestKeysOfUnlikeCharsets(t *testing.T) {
+	f := func(collation, target string, paired bool) {
+		t.Helper()
+		table := idTable()
+		table.Columns[0] = textColumn("k", "latin1_swedish_ci", collation, plan.OrderNone)
+		table.Columns[0].Target.Stored = plan.StoredText{Charset: "utf8mb4", Collation: collation}
+		table.Ordered, table.Mergeable = false, false
+		v, _, err := compare(t, table, false, [][][]string{{{"\xc9t\xe9"}}}, [][]string{{target}}, Options{Weigher: noWeights{}})
+		require.NoError(t, err)
+		want := &verdicts{lines: []string{"mismatch |\xc9t\xe9 |" + target}}
+		if !paired {
+			want.lines = []string{"source |\xc9t\xe9", "target |" + target}
+		}
+		assert.Equal(t, want, v, "%s: %q", collation, target)
+	}
+	f("utf8mb4_unicode_ci", "ete", true)
+	f("utf8mb4_unicode_ci", "ÉTÉ  ", true)
+	f("utf8mb4_unicode_ci", "été\u00a0\u3000", true)
+	f("utf8mb4_general_ci", "ete ", true)
+	f("utf8mb4_general_ci", "ete\u00a0", false)
+	f("utf8mb4_0900_ai_ci", "ete", true)
+	f("utf8mb4_0900_ai_ci", "ete ", false)
+	f("utf8mb4_bin", "ÉTÉ", false)
+	f("utf8mb4_bin", "Été ", true)
+}
