@@ -123,7 +123,7 @@ func orZero(form string) string {
 	return form
 }
 
-// leftover says whether a row of the target may be what VReplication leaves of a group that has no rows any more.
+// leftover says whether a row of the target may be what VReplication leaves of a group that has no rows any more. It counts as matching.
 func (t *randomTable) leftover(row *truthRow) bool {
 	if !t.rollup {
 		return false

@@ -178,6 +178,7 @@ func (t *randomTable) compare(source, target []*truthRow, within func(*truthRow)
 		partners := bySource[row.key]
 		switch {
 		case len(partners) == 0 && t.leftover(row):
+			v.matching++
 			continue
 		case len(partners) == 0:
 			v.extraTarget = append(v.extraTarget, row)
