@@ -51,7 +51,7 @@ func (b *Builder) statement(source, target []sqltypes.Value) string {
 	var set []string
 	for i := range b.table.Columns {
 		c := &b.table.Columns[i]
-		if !c.Generated && !sameValue(source[i], target[i]) {
+		if !c.Generated && !sameValue(source[i], target[i], c) {
 			set = append(set, quoted(c.Name)+"="+assigned(source[i], c.Source))
 		}
 	}
@@ -131,8 +131,9 @@ func assigned(v sqltypes.Value, t plan.ColumnType) string {
 	return literal(v, t)
 }
 
-func sameValue(a, b sqltypes.Value) bool {
-	return a.IsNull() == b.IsNull() && string(a.Raw()) == string(b.Raw())
+// sameValue says whether the target has the source's value. Equal bytes of two charsets are not the same text.
+func sameValue(source, target sqltypes.Value, c *plan.Column) bool {
+	return source.IsNull() == target.IsNull() && (source.IsNull() || c.SameBytes()) && string(source.Raw()) == string(target.Raw())
 }
 
 func quoted(name string) string { return sqlparser.String(sqlparser.NewIdentifierCI(name)) }

@@ -50,6 +50,11 @@ func TestRepair(t *testing.T) {
 	keyless.Name, keyless.Key, keyless.KeyUnique, keyless.TargetFilter = "order", []int{0, 1, 2}, false, ""
 	f(keyless, options, nil, rowOf(1, "a", "b"), "delete from `order` where id=1 and cast(title as binary)='a' and doc=0x62 limit 1;")
 
+	// Equal bytes of two charsets are not the same text.
+	latin1 := testTable()
+	latin1.Columns[1].Source.Charset, latin1.Columns[1].Source.Collation = "latin1", 0
+	f(latin1, options, rowOf(1, "\xc3\xa9", "b"), rowOf(1, "\xc3\xa9", "b"), "update t set title='\u00c3\u00a9' where id=1 and cast(title as binary)=0xc3a9 and doc=0x62 and tenant_id = 7;")
+
 	// A key that is equal under its collation only is found by it and set.
 	named := testTable()
 	named.Key, named.TargetFilter = []int{1}, ""

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"unicode/utf8"
 
-	"vitess.io/vitess/go/mysql/collations/charset"
-	"vitess.io/vitess/go/mysql/collations/colldata"
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/sqlparser"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
@@ -110,13 +108,9 @@ func utf8Of(v sqltypes.Value, t plan.ColumnType) (text []byte, ok bool) {
 	switch {
 	case t.Charset == "" && (v.IsBinary() || v.Type() == sqltypes.Bit):
 		return nil, false
-	case t.Charset == "" || t.Charset == "binary" || t.Charset == "utf8mb4" || t.Charset == "utf8mb3" || t.Charset == "utf8" || t.Charset == "ascii":
+	case t.Charset == "" || t.Charset == "binary" || plan.IsUTF8(t.Charset):
 		return raw, utf8.Valid(raw)
 	}
-	collation := colldata.Lookup(t.Collation)
-	if collation == nil {
-		return nil, false
-	}
-	converted, err := charset.Convert(nil, charset.Charset_utf8mb4{}, raw, collation.Charset())
-	return converted, err == nil && utf8.Valid(converted)
+	text, ok = plan.ToUTF8(raw, t, plan.CharsetOf(t))
+	return text, ok && utf8.Valid(text)
 }

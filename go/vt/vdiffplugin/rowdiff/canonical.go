@@ -5,13 +5,10 @@ package rowdiff
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 	"strconv"
-	"strings"
 
 	"vitess.io/vitess/go/mysql/collations"
 	"vitess.io/vitess/go/mysql/collations/charset"
-	"vitess.io/vitess/go/mysql/collations/colldata"
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/vterrors"
 	"vitess.io/vitess/go/vt/vtgate/evalengine"
@@ -40,7 +37,7 @@ const (
 type column struct {
 	plan.Column
 	form           form
-	sourceCharset  charset.Charset // formText only: nil where the bytes are UTF-8 already
+	sourceCharset  charset.Charset // formText only: see plan.CharsetOf
 	targetCharset  charset.Charset
 	text           *plan.TextOrder // OrderCollation, and folding of text keys; may be nil
 	numericCompare bool            // unequal forms may still be the same number (float and decimal)
@@ -73,11 +70,9 @@ func newComparer(t *plan.Table) (*comparer, error) {
 	}
 	for i, pc := range t.Columns {
 		col := column{Column: pc, form: formOf(pc)}
-		if col.form == formText && !strings.EqualFold(pc.Source.Charset, pc.Target.Charset) {
-			col.sourceCharset = c.charsetOf(pc.Source)
-			col.targetCharset = c.charsetOf(pc.Target)
-			col.unlikeText = !sameBytes(pc.Source.Charset, pc.Target.Charset) && pc.Source.Charset != "binary" && pc.Target.Charset != "binary"
-			c.unlikeText = c.unlikeText || col.unlikeText
+		if col.form == formText && !pc.SameBytes() {
+			col.unlikeText, c.unlikeText = true, true
+			col.sourceCharset, col.targetCharset = plan.CharsetOf(pc.Source), plan.CharsetOf(pc.Target)
 		}
 		if pc.Target.Charset != "" {
 			col.text = plan.NewTextOrder(pc.Target.Collation, c.env)
@@ -106,7 +101,7 @@ func formOf(c plan.Column) form {
 		return formInteger
 	case both(exact):
 		return formDecimal
-	case both(sqltypes.IsFloat):
+	case both(isNumber): // one of them a float, or both
 		return formFloat
 	case both(isTemporal):
 		return formTemporal
@@ -127,23 +122,6 @@ func isTemporal(t querypb.Type) bool {
 	return false
 }
 
-// charsetOf returns the charset by which a column's bytes become UTF-8, nil when they are UTF-8
-// already or nothing is known of the charset. The column's collation need not be known.
-func (c *comparer) charsetOf(t plan.ColumnType) charset.Charset {
-	if t.Charset == "binary" || plan.IsUTF8(t.Charset) {
-		return nil
-	}
-	for _, id := range []collations.ID{t.Collation, c.env.DefaultCollationForCharset(strings.ToLower(t.Charset))} {
-		if id == collations.Unknown {
-			continue
-		}
-		if coll := colldata.Lookup(id); coll != nil {
-			return coll.Charset()
-		}
-	}
-	return nil
-}
-
 // appendForm appends the canonical form of a value that is not NULL.
 func (col *column) appendForm(dst, value []byte, fromSource bool) []byte {
 	switch col.form {
@@ -158,17 +136,26 @@ func (col *column) appendForm(dst, value []byte, fromSource bool) []byte {
 	case formBit:
 		return append(dst, bytes.TrimLeft(value, "\x00")...)
 	case formText:
-		cs := col.targetCharset
-		if fromSource {
-			cs = col.sourceCharset
-		}
-		if cs != nil {
-			if converted, err := charset.Convert(nil, charset.Charset_utf8mb4{}, value, cs); err == nil {
-				return append(dst, converted...)
-			}
+		if col.unlikeText {
+			return col.appendText(dst, value, fromSource)
 		}
 	}
 	return append(dst, value...)
+}
+
+// appendText appends text in UTF-8. Bytes of which nobody knows the text get a form that the other side has not: MySQL converts all text
+// but that of columns by which rows are filtered, and there VReplication copies the bytes of charsets that Vitess does not know as they
+// are, which makes other text of them.
+func (col *column) appendText(dst, value []byte, fromSource bool) []byte {
+	t, cs, side := col.Target, col.targetCharset, byte('t')
+	if fromSource {
+		t, cs, side = col.Source, col.sourceCharset, 's'
+	}
+	text, known := plan.ToUTF8(value, t, cs)
+	if !known {
+		dst = append(dst, 0xff, side) // UTF-8 does not begin so
+	}
+	return append(dst, text...)
 }
 
 func appendInteger(dst, value []byte) []byte {
@@ -262,12 +249,7 @@ func (c *comparer) equalColumn(i int, source, target scan.Row) bool {
 		return false
 	}
 	col := &c.columns[i]
-	switch {
-	case !sok:
-		return true
-	case col.unlikeText:
-		return col.equalText(s, t)
-	case bytes.Equal(s, t):
+	if !sok || !col.unlikeText && bytes.Equal(s, t) {
 		return true
 	}
 	if col.form != formBytes {
@@ -278,30 +260,6 @@ func (c *comparer) equalColumn(i int, source, target scan.Row) bool {
 		}
 	}
 	return col.numericCompare && c.sameNumber(col, s, t)
-}
-
-// equalText compares text of two charsets. Bytes of a charset that is not known here, or that are not valid in theirs, are known to be a text
-// only where they are ASCII: MySQL converts all text but that of columns by which rows are filtered, and there VReplication copies the
-// bytes of charsets that Vitess does not know as they are, which makes other text of them.
-func (col *column) equalText(source, target []byte) bool {
-	s, known := col.toUTF8(source, col.Source.Charset, col.sourceCharset)
-	if !known {
-		return false
-	}
-	t, known := col.toUTF8(target, col.Target.Charset, col.targetCharset)
-	return known && bytes.Equal(s, t)
-}
-
-func (col *column) toUTF8(value []byte, name string, cs charset.Charset) (text []byte, known bool) {
-	if plan.IsUTF8(name) {
-		return value, true
-	}
-	if cs != nil {
-		if converted, err := charset.Convert(nil, charset.Charset_utf8mb4{}, value, cs); err == nil {
-			return converted, true
-		}
-	}
-	return value, !slices.ContainsFunc(value, func(b byte) bool { return b >= 0x80 })
 }
 
 func (c *comparer) sameNumber(col *column, s, t []byte) bool {

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"vitess.io/vitess/go/sqltypes"
+
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
 )
 
@@ -48,4 +50,67 @@ func TestTextOfTwoCharsets(t *testing.T) {
 			assert.Equal(t, want, v, tt.name)
 		}
 	}
+}
+
+// Tests groups by text of two charsets, where the rule filters by it: groups whose text nobody knows, and bytes that are not valid in
+// their charset, are not those of the target that have the same bytes.
+func TestGroupsOfTwoCharsets(t *testing.T) {
+	const utf8 = "utf8mb4_0900_ai_ci"
+	for _, tt := range []struct {
+		charset, text string
+		equal         bool
+	}{
+		{"gbk", "\xc3\xa9", false}, {"gbk", "a", true}, {"greek", "\xc3\xa4", false}, {"hebrew", "\xc3\xa9", false}, {"latin1", "\xc3\xa9", false}, {"utf16le", "A0", false},
+	} {
+		key := textColumn("k", utf8, utf8, plan.OrderNone)
+		key.Source.Charset, key.Source.Collation = tt.charset, 0
+		key.Target.Stored = plan.StoredText{Charset: "utf8mb4", Collation: utf8}
+		table := idTable(intColumn("n"))
+		table.Columns[0], table.Columns[1].Aggregate = key, plan.AggregateCount
+		table.Aggregated, table.Ordered, table.Mergeable = true, false, false
+		v, _, err := compare(t, table, false, [][][]string{{{tt.text, "1"}}}, [][]string{{tt.text, "1"}}, Options{})
+		require.NoError(t, err)
+		want := &verdicts{matches: 1}
+		if !tt.equal {
+			want = &verdicts{lines: []string{"source |" + tt.text + "|1", "target |" + tt.text + "|1"}}
+		}
+		assert.Equal(t, want, v, tt.charset)
+	}
+}
+
+// Tests keys, and rows without a key, that are exact numbers on one side and floats on the other.
+func TestKeysOfNumbers(t *testing.T) {
+	column := plan.Column{Name: "k", Source: plan.ColumnType{Type: sqltypes.Decimal, ColumnType: "decimal(5,2)"}, Target: plan.ColumnType{Type: sqltypes.Float64, ColumnType: "double"}}
+	for _, unique := range []bool{true, false} {
+		table := &plan.Table{Name: "t", Key: []int{0}, KeyUnique: unique, Columns: []plan.Column{column}}
+		v, _, err := compare(t, table, false, [][][]string{{{"1.50"}, {"-0.00"}, {"2.00"}}}, [][]string{{"1.5"}, {"0"}, {"3"}}, Options{})
+		require.NoError(t, err)
+		assert.Equal(t, &verdicts{matches: 2, lines: []string{"source |2.00", "target |3"}}, v, "unique: %v", unique)
+	}
+}
+
+// Tests sums of floats: they may differ by what adding in another order does, and not by a row.
+func TestSumsOfFloats(t *testing.T) {
+	f := func(source, target plan.ColumnType, rows []string, sum string, equal bool) {
+		t.Helper()
+		table := idTable(plan.Column{Name: "s", Source: source, Target: target, Aggregate: plan.AggregateSum})
+		table.Aggregated, table.Ordered, table.Mergeable = true, false, false
+		var sources [][]string
+		for _, row := range rows {
+			sources = append(sources, []string{"1", row})
+		}
+		v, _, err := compare(t, table, false, [][][]string{sources}, [][]string{{"1", sum}}, Options{})
+		require.NoError(t, err)
+		assert.Equal(t, equal, v.matches == 1 && v.lines == nil, "%v and %s: %v", rows, sum, v.lines)
+	}
+	double, float := plan.ColumnType{Type: sqltypes.Float64, ColumnType: "double"}, plan.ColumnType{Type: sqltypes.Float32, ColumnType: "float"}
+	exact := plan.ColumnType{Type: sqltypes.Decimal, ColumnType: "decimal(20,2)"}
+	f(double, double, []string{"1500000000", "0.75"}, "1500000000", false)
+	f(double, double, []string{"0.1", "0.2", "0.3"}, "0.6", true) // 0.6000000000000001 from the left
+	f(double, double, []string{"1e16", "1", "-1e16"}, "0", true)
+	f(double, double, []string{"1e16", "1", "-1e16"}, "64", false)
+	f(exact, double, []string{"0.10", "0.20", "0.30"}, "0.6000000000000001", true)
+	f(exact, double, []string{"1500000000.00", "0.75"}, "1500000000", false)
+	f(double, float, []string{"0.1", "0.2"}, "0.3", true)
+	f(double, float, []string{"100000", "20"}, "100000", false)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -48,7 +49,8 @@ type sum struct {
 	count   int64
 	decimal decimal.Decimal
 	float   float64
-	any     bool // a value that is not NULL was added
+	size    float64 // of the absolute values of what was added
+	any     bool    // a value that is not NULL was added
 }
 
 func newFold(c *comparer, sources []Source, target Source, sink Sink, opts Options) *fold {
@@ -208,10 +210,16 @@ func (s *sum) add(col *column, row scan.Row, i int) error {
 		return nil
 	}
 	s.any = true
-	if sqltypes.IsFloat(col.Source.Type) {
+	if sqltypes.IsFloat(col.Source.Type) || sqltypes.IsFloat(col.Target.Type) {
 		x, err := strconv.ParseFloat(string(value), 64)
-		s.float += x
-		return err
+		if err != nil {
+			return err
+		}
+		s.size += math.Abs(x)
+		if sqltypes.IsFloat(col.Source.Type) {
+			s.float += x
+			return nil
+		}
 	}
 	d, err := decimal.NewFromMySQL(value)
 	if err != nil {
@@ -289,6 +297,9 @@ func (f *fold) meet(key []byte, row scan.Row) error {
 	return f.counter.tick(scan.Row{})
 }
 
+// residue is what may be left of a sum of floats from which all was subtracted.
+const residue = 1e-9
+
 // isEmptyGroup says whether a target row is a group whose last row is gone: VReplication counts it
 // down to zeros but never deletes it.
 func (f *fold) isEmptyGroup(row scan.Row) bool {
@@ -301,7 +312,7 @@ func (f *fold) isEmptyGroup(row scan.Row) bool {
 			continue
 		}
 		aggregates++
-		if value, ok := row.Value(i); ok && !sameSum(&f.c.columns[i], value, []byte("0")) {
+		if value, ok := row.Value(i); ok && !sameSum(&f.c.columns[i], value, []byte("0"), residue) {
 			return false
 		}
 	}
@@ -309,7 +320,7 @@ func (f *fold) isEmptyGroup(row scan.Row) bool {
 }
 
 // equal compares aggregates by value: NULL and zero are the same sum, since VReplication adds NULLs
-// up to zero, and sums of floats are equal when their last digits differ. The key of a group is equal already, and has
+// up to zero, and sums of floats may differ by what rounding does. The key of a group is equal already, and has
 // the bytes of the row that came first, be it there still or not. A column that is neither of
 // the key nor an aggregate has the value of the row that was applied last, whichever that was, or
 // NULL after a delete: it is compared where the group has but one row.
@@ -335,31 +346,32 @@ func (f *fold) equal(g *group, source, target scan.Row) bool {
 		if !tok {
 			t = []byte("0")
 		}
-		if !sameSum(col, s, t) {
+		if !sameSum(col, s, t, g.sums[i].slack(col, g.rows)) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameSum(col *column, s, t []byte) bool {
+// sameSum compares a sum with that of the target. Floats may differ by slack.
+func sameSum(col *column, s, t []byte, slack float64) bool {
 	if sqltypes.IsFloat(col.Source.Type) || sqltypes.IsFloat(col.Target.Type) {
 		x, xerr := strconv.ParseFloat(string(s), 64)
 		y, yerr := strconv.ParseFloat(string(t), 64)
-		if xerr != nil || yerr != nil {
-			return false
-		}
-		const precision = 1e-9 // the order in which floats are added is not known
-		return x == y || abs(x-y) <= precision*max(abs(x), abs(y))
+		return xerr == nil && yerr == nil && (x == y || math.Abs(x-y) <= slack)
 	}
 	x, xerr := decimal.NewFromMySQL(s)
 	y, yerr := decimal.NewFromMySQL(t)
 	return xerr == nil && yerr == nil && x.Equal(y)
 }
 
-func abs(x float64) float64 {
-	if x < 0 {
-		return -x
+// slack is how much the sum of floats may differ from that of the target, since the order in which floats are added is not known: each
+// addition rounds to the precision of the type, of a number that is no larger than the sum of the absolute values. A FLOAT is read as
+// it is printed, with six digits. (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 4.2)
+func (s *sum) slack(col *column, rows int64) float64 {
+	perRow, once := 0x1p-52, 0.0
+	if col.Target.Type == sqltypes.Float32 {
+		perRow, once = 0x1p-23, 1e-5
 	}
-	return x
+	return (perRow*float64(rows+1) + once) * s.size
 }
