@@ -39,8 +39,8 @@ type group struct {
 	differs  scan.Row // reference tables: a copy that is not like the first
 	sums     []sum    // aggregated tables: one per column
 	rows     int64    // how many rows the group has
-	fromLast int      // reference tables: the last source that had the key
-	here     int64    // reference tables: how many rows of that source had it
+	from     []int    // reference tables: the sources that had the key, in their order
+	here     int64    // reference tables: how many rows of the last of them had it
 	times    int64    // how often the target must have it: of copies, as often as the one that has it most often
 	met      int64    // how many target rows had the key
 }
@@ -70,6 +70,9 @@ func (f *fold) run(ctx context.Context) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
+	}
+	if err := f.joinCopies(ctx); err != nil {
+		return Result{}, err
 	}
 	err := each(ctx, f.target, func(row scan.Row) error {
 		if !f.inPass(row, false) {
@@ -166,17 +169,19 @@ func each(ctx context.Context, s Source, visit func(scan.Row) error) error {
 func (f *fold) add(source int, key []byte, row scan.Row) error {
 	g := f.groups[string(key)]
 	if g == nil {
-		g = &group{row: row.Clone(), fromLast: source, here: 1, times: 1}
+		g = &group{row: row.Clone(), here: 1, times: 1}
 		if f.c.table.Aggregated {
 			g.sums = make([]sum, len(f.c.columns))
+		} else {
+			g.from = append(make([]int, 0, len(f.sources)), source)
 		}
 		f.groups[string(key)] = g
-		if err := f.grow(len(key) + row.Size() + perRow + len(g.sums)*64); err != nil {
+		if err := f.grow(len(key) + row.Size() + perRow + len(g.sums)*72 + cap(g.from)*8); err != nil {
 			return err
 		}
 	} else if !f.c.table.Aggregated {
-		if source != g.fromLast {
-			g.fromLast, g.here = source, 0
+		if source != g.from[len(g.from)-1] {
+			g.from, g.here = append(g.from, source), 0
 		}
 		g.here++
 		if g.here > 1 && f.c.table.KeyUnique {

@@ -54,3 +54,23 @@ func TestReferenceTableWithoutKey(t *testing.T) {
 	assert.Equal(t, &verdicts{matches: 5, lines: []string{"source |2|2", "source |3|3", "target |4|4", "target |5|5"}}, v)
 	assert.EqualValues(t, 9, r.Done)
 }
+
+// Tests copies of a row whose keys the target's collation calls equal: they are one row, which is mismatched where one of them is not like
+// the target's; two rows of one copy are two rows.
+func TestCopiesUnderOneKey(t *testing.T) {
+	for _, key := range []plan.Column{unknownColumn("k"), textColumn("k", "utf8mb4_bin", "utf8mb4_0900_ai_ci", plan.OrderNone)} {
+		table := idTable(intColumn("v"))
+		table.Columns[0] = key
+		table.Reference, table.Ordered, table.Mergeable = true, false, false
+		sources := [][][]string{
+			{{"A", "1"}, {"b", "1"}, {"C", "1"}, {"d", "1"}, {"E", "1"}, {"f", "1"}, {"g", "1"}},
+			{{"a", "1"}, {"b", "1"}, {"c", "1"}, {"D", "1"}, {"f", "1"}, {"F", "1"}, {"g", "1"}},
+		}
+		target := [][]string{{"a", "1"}, {"b", "1"}, {"d", "1"}, {"e", "1"}, {"F", "1"}, {"h", "1"}}
+		v, r, err := compare(t, table, false, sources, target, Options{Weigher: &lowerCase{}})
+		require.NoError(t, err)
+		want := []string{"mismatch |A|1 |a|1", "mismatch |D|1 |d|1", "mismatch |E|1 |e|1", "source |C|1", "source |f|1", "source |g|1", "target |h|1"}
+		assert.Equal(t, &verdicts{matches: 2, lines: want}, v, key.Target.Charset)
+		assert.EqualValues(t, 9, r.Done)
+	}
+}

@@ -89,7 +89,8 @@ func (f *fold) regroup(ctx context.Context) error {
 // leftovers are groups that the target does not have, or not as often as it must.
 func (f *fold) leftovers() error {
 	for _, g := range f.groups {
-		for range g.times - g.met {
+		for g.met < g.times {
+			g.met++ // a group may be there by several keys
 			if f.counter.full() {
 				return ErrStop
 			}
@@ -106,6 +107,7 @@ func (f *fold) leftovers() error {
 func (s *sum) merge(o *sum) {
 	s.count += o.count
 	s.float += o.float
+	s.size += o.size
 	s.any = s.any || o.any
 	switch {
 	case !s.decimal.IsInitialized():
