@@ -56,14 +56,14 @@ func Weights(ctx context.Context, client SchemaClient, tablet *topodatapb.Tablet
 		if len(result.Rows) != 1 || len(result.Rows[0]) != end-start+1 {
 			return nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "weights of text under %s: not one row of %d weights", as.Collation, end-start+1)
 		}
-		weights = appendWeights(weights, result.Rows[0], as, texts[start:end])
+		weights = appendWeights(weights, result.Rows[0], charset, as, texts[start:end])
 		start = end
 	}
 	return weights, nil
 }
 
 // appendWeights appends the weights of a row; the last one is that of a space.
-func appendWeights(weights []string, row []sqltypes.Value, as StoredText, texts []string) []string {
+func appendWeights(weights []string, row []sqltypes.Value, charset string, as StoredText, texts []string) []string {
 	space := row[len(texts)].ToString()
 	for i, text := range texts {
 		if row[i].IsNull() { // text that is not valid in its charset, which MySQL would cut: only its own bytes are known to be equal to it
@@ -74,8 +74,11 @@ func appendWeights(weights []string, row []sqltypes.Value, as StoredText, texts 
 		for as.pads() && !as.leveled() && space != "" && strings.HasSuffix(w, space) {
 			w = w[:len(w)-len(space)]
 		}
-		if as.endsAtNUL() {
+		switch {
+		case as.endsAtNUL():
 			w += strings.Map(nulOrDEL, text)
+		case as.sharesWeights():
+			w += "\x00" + wide(text, charset)
 		}
 		weights = append(weights, "w"+w)
 	}
@@ -115,4 +118,24 @@ func nulOrDEL(r rune) rune {
 		return r
 	}
 	return -1
+}
+
+// sharesWeights says whether weight_string has one weight for characters of two bytes that = tells apart. These are told apart by a list
+// of them.
+func (s StoredText) sharesWeights() bool { return s.Collation == "big5_chinese_ci" }
+
+// wide returns the characters of a text that are not ASCII.
+func wide(text, charset string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] < 0x80:
+		case charset == "big5" && i+1 < len(text): // the second byte may be an ASCII letter
+			b.WriteString(text[i : i+2])
+			i++
+		default:
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String()
 }

@@ -81,7 +81,8 @@ func TestWeights(t *testing.T) {
 }
 
 // Tests how the ends of texts are weighed: the weights of spaces are taken off where the collation pads, from the weights or, where
-// these have levels, from the text; and zero bytes are told from DEL where weight_string ends at them.
+// these have levels, from the text; and zero bytes are told from DEL where weight_string ends at them, and characters from each other that
+// share a weight.
 func TestWeightsOfSpaces(t *testing.T) {
 	f := func(charset, collation string, texts, want []string, expr string) {
 		t.Helper()
@@ -96,4 +97,6 @@ func TestWeightsOfSpaces(t *testing.T) {
 	f("latin2", "latin2_czech_cs", []string{"a "}, []string{"w6120"}, "weight_string(trim(trailing ' ' from convert(x'6120' using latin2)) collate")
 	f("tis620", "tis620_thai_ci", []string{"a\x00", "a\x7fb\x00 ", "\xe8 "}, []string{"w6100\x00", "w617f6200\x7f\x00", "we8"},
 		"weight_string(replace(convert(x'6100' using tis620), _tis620 x'00', _tis620 x'7f') collate")
+	f("big5", "big5_chinese_ci", []string{"A\xa2\x41b ", "Ab"}, []string{"w41a24162\x00\xa2\x41", "w4162\x00"}, "weight_string(convert(x'41a2416220' using big5) collate")
+	f("utf8mb4", "big5_chinese_ci", []string{"A\u4e00b"}, []string{"w41e4b88062\x00\u4e00"}, "weight_string(convert(x'41e4b88062'")
 }
