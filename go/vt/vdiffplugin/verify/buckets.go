@@ -24,7 +24,16 @@ func (b *buckets) leave() int {
 	return b.open
 }
 
-// comparedBuckets takes the outcome of a table that has no order. A bucket that was equal once is done, and its rows of that
+// proved tells whether bucket i is right by an outcome.
+func (t *table) proved(o Outcome, i int) bool {
+	switch {
+	case t.Proof == SamePosition && !o.SamePosition, t.Proof == AtOnce && !(o.SamePosition && o.Equal):
+		return false
+	}
+	return o.Equal || (i < len(o.EqualBuckets) && o.EqualBuckets[i])
+}
+
+// comparedBuckets takes the outcome of a table that has no order. A bucket that was proved once is done, and its rows of that
 // time count. The others are compared again, which means to read the whole table, as long as their number at least
 // halves; a number of tries that do not halve it ends that.
 func (m *Machine) comparedBuckets(s *segment, o Outcome, now time.Duration) {
@@ -32,7 +41,7 @@ func (m *Machine) comparedBuckets(s *segment, o Outcome, now time.Duration) {
 	b := t.buckets
 	s.fails = 0
 	for i := range b.done {
-		if b.done[i] || !(o.Equal || (i < len(o.EqualBuckets) && o.EqualBuckets[i])) {
+		if b.done[i] || !t.proved(o, i) {
 			continue
 		}
 		b.done[i] = true

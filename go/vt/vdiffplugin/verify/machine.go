@@ -44,6 +44,9 @@ func (m *Machine) Add(t Table) error {
 	if t.Buckets > 0 && len(t.Segments) > 1 {
 		return errors.New("verify: a checkpoint has several ranges of a table that has no order")
 	}
+	if t.Buckets == 0 && t.Proof != AnyTime {
+		return errors.New("verify: a table whose events are not idempotent cannot be compared in ranges")
+	}
 	m.lastSeq++
 	n := &table{Table: t, seq: m.lastSeq, size: m.config.FirstRows, splitOff: &m.splitOff}
 	n.Segments = nil

@@ -15,32 +15,6 @@ import (
 // shards is the number of source shards of the model: a key is on shard key % shards.
 const shards = 2
 
-// event is a change of one row on a source shard. A value of 0 deletes it.
-type event struct{ key, value int }
-
-// source is a source shard: all that ever happened on it. Its position is the number of events.
-type source struct{ events []event }
-
-// value returns what a key had at a position.
-func (s *source) value(key, position int) int {
-	for i := position - 1; i >= 0; i-- {
-		if s.events[i].key == key {
-			return s.events[i].value
-		}
-	}
-	return 0
-}
-
-// last returns the position of the last event of a key.
-func (s *source) last(key int) int {
-	for i := len(s.events); i > 0; i-- {
-		if s.events[i-1].key == key {
-			return i
-		}
-	}
-	return 0
-}
-
 // proof is why a key counts as verified: what the target had, where its streams were, and when it was read.
 type proof struct {
 	rows     []int
@@ -69,6 +43,7 @@ type model struct {
 	step        int
 	keys        int
 	buckets     int
+	kind, told  Proof // what the events are like, and what the machine is told of it
 	sources     [shards]source
 	applied     [shards]int
 	base        [shards]int // the positions at the vdiff's beginning
@@ -82,10 +57,22 @@ type model struct {
 
 // newModel makes the state in which a vdiff begins: some faults may have happened before.
 func newModel(seed uint64, faults, sourceFirst bool) *model {
+	r := rand.New(rand.NewPCG(seed, 3))
+	kind, buckets := AnyTime, 0
+	if r.IntN(4) == 0 {
+		kind, buckets = Proof(r.IntN(3)), 4
+	}
+	return newModelOf(seed, faults, sourceFirst, buckets, kind, kind)
+}
+
+func newModelOf(seed uint64, faults, sourceFirst bool, buckets int, kind, told Proof) *model {
 	w := &model{
 		Rand: rand.New(rand.NewPCG(seed, 2)), seed: seed, faults: faults, sourceFirst: sourceFirst, faulted: map[int]int{}, proofs: map[int]proof{},
+		buckets: buckets, kind: kind, told: told,
 	}
-	w.keys = 20 + w.IntN(60)
+	if w.keys = 20 + w.IntN(60); kind != AnyTime {
+		w.keys = 4 + w.IntN(8) // so that events and faults meet
+	}
 	w.target = make([][]int, w.keys)
 	w.m = New(Config{
 		Workers: 1 + w.IntN(3), FirstRows: 8, MinRows: 4, MaxRows: 16, LeafRows: 2, Tries: 3, RetryAfter: time.Second,
@@ -100,71 +87,14 @@ func newModel(seed uint64, faults, sourceFirst bool) *model {
 	for range w.IntN(4) {
 		w.damage()
 	}
-	table := Table{ID: "t", Rows: int64(w.keys)}
-	if w.IntN(4) == 0 {
-		w.buckets = 4
-		table.Buckets = w.buckets
-	} else if w.IntN(2) == 0 {
+	table := Table{ID: "t", Rows: int64(w.keys), Buckets: w.buckets, Proof: w.told}
+	if w.buckets == 0 && w.IntN(2) == 0 {
 		table.Min, table.Max = &pkrange.Value{Int: 0}, &pkrange.Value{Int: int64(w.keys)}
 	}
 	if err := w.m.Add(table); err != nil {
 		panic(err)
 	}
 	return w
-}
-
-// write changes a row on its source: a new value, one of few so that values come back, or none.
-func (w *model) write() {
-	key := w.IntN(w.keys)
-	s := &w.sources[key%shards]
-	s.events = append(s.events, event{key: key, value: w.IntN(4)})
-}
-
-// apply applies one event to the target, or loses it, and tells whether there was one.
-func (w *model) apply() bool {
-	shard := w.IntN(shards)
-	for range shards {
-		if shard = (shard + 1) % shards; w.applied[shard] < len(w.sources[shard].events) {
-			e := w.sources[shard].events[w.applied[shard]]
-			w.applied[shard]++
-			if w.faults && w.step > 0 && w.IntN(10) == 0 {
-				w.faulted[e.key] = w.step
-				return true
-			}
-			w.target[e.key] = rows(e.value)
-			return true
-		}
-	}
-	return false
-}
-
-// rows is what a target has of a key with this value.
-func rows(value int) []int {
-	if value == 0 {
-		return nil
-	}
-	return []int{value}
-}
-
-// damage plants a fault beside the stream: a value damaged, a row gone, there twice, or under another key.
-func (w *model) damage() {
-	if !w.faults {
-		return
-	}
-	key := w.IntN(w.keys)
-	w.faulted[key] = w.step
-	switch row := w.target[key]; w.IntN(4) {
-	case 0:
-		w.target[key] = []int{9}
-	case 1:
-		w.target[key] = nil
-	case 2:
-		w.target[key] = append(slices.Clone(row), row...)
-	case 3:
-		other := w.IntN(w.keys)
-		w.faulted[other] = w.step
-		w.target[key], w.target[other] = nil, append(slices.Clone(w.target[other]), row...)
-	}
 }
 
 // run runs the vdiff to its end, with everything interleaved at random.
@@ -265,6 +195,10 @@ func (w *model) compare(r *read) {
 		r.Range.UpTo = r.upTo
 	}
 	n := max(r.Buckets, 1)
+	var states [shards][][]int
+	for shard := range states {
+		states[shard] = w.sources[shard].state(w.keys, r.at[shard])
+	}
 	targets, sources := make([]digest.Sum, n), make([]digest.Sum, n)
 	for key := range w.keys {
 		if !contains(int64(key), r.Range) {
@@ -276,7 +210,7 @@ func (w *model) compare(r *read) {
 			}
 		}
 		add(targets, r.target[key])
-		add(sources, rows(w.sources[key%shards].value(key, r.at[key%shards])))
+		add(sources, states[key%shards][key])
 	}
 	o := Outcome{Equal: slices.Equal(targets, sources), SamePosition: slices.Equal(r.at, r.positions[:])}
 	for i := range n {
@@ -287,8 +221,9 @@ func (w *model) compare(r *read) {
 			o.BucketRows = append(o.BucketRows, int64(targets[i].Rows))
 		}
 	}
+	proves := w.told == AnyTime || o.SamePosition && (w.told == SamePosition || o.Equal)
 	for key := range w.keys {
-		if _, proved := w.proofs[key]; !proved && contains(int64(key), r.Range) && targets[w.bucket(key, n)] == sources[w.bucket(key, n)] {
+		if _, proved := w.proofs[key]; proves && !proved && contains(int64(key), r.Range) && targets[w.bucket(key, n)] == sources[w.bucket(key, n)] {
 			w.proofs[key] = proof{rows: r.target[key], position: r.positions[key%shards], step: r.step}
 		}
 	}
@@ -304,7 +239,7 @@ func (w *model) bucket(key, n int) int {
 func (w *model) verdict() string {
 	for key := range w.keys {
 		s := &w.sources[key%shards]
-		want := rows(s.value(key, len(s.events)))
+		want := w.want(key)
 		left := slices.ContainsFunc(w.m.Left("t"), func(r pkrange.Range) bool { return contains(int64(key), r) }) ||
 			slices.Contains(w.m.LeftBuckets("t"), w.bucket(key, max(w.buckets, 1)))
 		p, proved := w.proofs[key]
@@ -320,7 +255,7 @@ func (w *model) verdict() string {
 			return fmt.Sprintf("key %d is verified with %v, but what it should be for ever was %v", key, p.rows, want)
 		}
 	}
-	if w.faults {
+	if w.faults || w.told != AnyTime {
 		return ""
 	}
 	for _, r := range w.m.Left("t") {
@@ -334,6 +269,12 @@ func (w *model) verdict() string {
 		}
 	}
 	return ""
+}
+
+// want returns what a key should have in the end.
+func (w *model) want(key int) []int {
+	s := &w.sources[key%shards]
+	return s.state(w.keys, len(s.events))[key]
 }
 
 // written tells whether any of these keys was written to since the vdiff began.

@@ -19,12 +19,28 @@ type Table struct {
 	Rows int64
 	// Buckets is 0 for a table that is compared in ranges. Otherwise the table is compared as a whole, by that many buckets.
 	Buckets int
+	// Proof is what an equal bucket proves. Ranges need AnyTime.
+	Proof Proof
 	// Segments is a checkpoint, in key order; nil is a table of which nothing is known.
 	Segments []Segment
 	// Min and Max are the smallest and the largest value of the first key column, for cutting lanes. They
 	// may be out of date; nil: not known.
 	Min, Max *pkrange.Value
 }
+
+// Proof says when digests that are equal prove a part of a table to be right: see the package comment.
+type Proof int
+
+const (
+	// AnyTime: whenever they were read. Events write the rows of a key, whatever is there.
+	AnyTime Proof = iota
+	// SamePosition: when nothing had changed on any source since the position that the target was read at. Events add
+	// rows.
+	SamePosition
+	// AtOnce: when besides the whole table is equal in one reading. Events take rows from one bucket to another, where
+	// they are.
+	AtOnce
+)
 
 // Segment is a part of a table in a checkpoint.
 type Segment struct {
