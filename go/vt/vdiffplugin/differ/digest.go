@@ -15,6 +15,7 @@ import (
 	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/vterrors"
 
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/verify"
@@ -123,6 +124,9 @@ func (d *digests) left() (ranges []*digestTable, rows []*job) {
 		switch {
 		case t.completed:
 		case t.rowWay || !d.machine.Finished(id):
+			rows = append(rows, t.job)
+		case t.job.table.Digest.Proof == plan.ProofAtOnce: // all of it is left
+			log.Info(fmt.Sprintf("vdiff %s: table %s is compared row by row: it was not equal as a whole while nothing changed", d.r.v.UUID, t.job.table.Name))
 			rows = append(rows, t.job)
 		default:
 			t.left, t.verified = d.machine.Left(id), d.machine.Stats(id).Rows

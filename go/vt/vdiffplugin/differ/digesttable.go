@@ -107,8 +107,14 @@ func (t *digestTable) forMachine() verify.Table {
 	v := verify.Table{ID: t.id, Rows: t.job.rows, Segments: t.segments, Min: t.min, Max: t.max}
 	if !t.job.table.Digest.Ranged {
 		v.Buckets, v.Segments = buckets, nil
+		v.Proof = proofs[t.job.table.Digest.Proof]
 	}
 	return v
+}
+
+// proofs is what plan's proofs are for the machine.
+var proofs = map[plan.Proof]verify.Proof{
+	plan.ProofAnyTime: verify.AnyTime, plan.ProofSamePosition: verify.SamePosition, plan.ProofAtOnce: verify.AtOnce,
 }
 
 // reached notes the last key at the table's end.

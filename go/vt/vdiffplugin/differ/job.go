@@ -68,7 +68,7 @@ func (j *job) openWait() time.Duration { return j.r.LockWait << min(j.tries, 2) 
 
 // checkpoints says whether the job can be continued at a key.
 func (j *job) checkpoints() bool {
-	return j.merge && j.table.Ordered && j.table.KeyUnique && !j.table.Aggregated
+	return j.merge && j.table.Ordered && j.table.KeyUnique && !j.table.KeyMoves && !j.table.Aggregated
 }
 
 // processed is how many rows have been counted.

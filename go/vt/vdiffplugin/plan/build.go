@@ -79,6 +79,7 @@ func Build(in Input) (*Table, error) {
 		TargetQuery:  b.targetQuery(k),
 		Key:          k.key,
 		KeyUnique:    k.unique,
+		KeyMoves:     b.keyMoves(k),
 		Ordered:      k.ordered,
 		NotOrdered:   k.notOrdered,
 		Mergeable:    k.mergeable,

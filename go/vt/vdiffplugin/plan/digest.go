@@ -24,6 +24,8 @@ type Digest struct {
 	// BucketKey has the columns that decide on the bucket of a row where the table is not Ranged, nil for all: the
 	// bytes of these columns are equal on both sides when the keys are.
 	BucketKey []int
+	// Proof says what equal digests prove while the workflow runs. A table that is Ranged has ProofAnyTime.
+	Proof Proof
 }
 
 // DigestSide is what one side is asked for.
@@ -75,9 +77,7 @@ func (b *builder) digest(k *keys) (*Digest, string) {
 		return nil, why
 	}
 	d.Source.KeyRange = in
-	if k.unique {
-		d.BucketKey = k.key
-	}
+	b.setProof(d, k)
 	d.NotRanged = b.setRanges(d, k)
 	d.Ranged = d.NotRanged == ""
 	return d, ""
@@ -90,6 +90,8 @@ func (b *builder) setRanges(d *Digest, k *keys) string {
 		return "it has no unique key on both sides"
 	case !k.ordered:
 		return k.notOrdered
+	case b.keyMoves(k):
+		return "VReplication writes its rows by another key"
 	case !slices.Equal(k.sourceKey, k.key) || !slices.Equal(k.targetKey, k.key):
 		return "the sides are not ordered by the same columns"
 	}

@@ -39,6 +39,11 @@ type Table struct {
 	// id, target key id and day), "the rows after this key" cannot be said to it.
 	Mergeable bool
 
+	// KeyMoves is true when VReplication finds the target's rows by other columns than Key: an UPDATE gives a row another key, and does
+	// nothing where the row was lost. Of what is found at one position nothing holds for a part of the keys later on, so that no
+	// key is a place to go on from.
+	KeyMoves bool
+
 	// SourceKey and TargetKey have the indexes in Columns of what each side's stream is ordered by,
 	// in that order: what a lastpk of that side holds. Set when Ordered is.
 	SourceKey []int

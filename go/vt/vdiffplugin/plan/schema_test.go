@@ -49,6 +49,7 @@ func parseTable(t *testing.T, ddl string) *TableSchema {
 			if options.Collate != "" {
 				column.Collation = testEnv.LookupByName(options.Collate)
 			}
+			column.Stored = StoredText{Charset: column.Charset, Collation: testEnv.LookupName(column.Collation)}
 		}
 		table.Columns = append(table.Columns, column)
 	}
