@@ -101,8 +101,8 @@ type Call struct {
 type Answer struct {
 	// Positions are those of Call.Streams, as stored.
 	Positions map[int32]string
-	// Executed is what the tablet had executed when the last range was read, as Vitess encodes it: equal to the
-	// positions on the other side it says that nothing changed in between.
+	// Executed has all that may have been visible when the last range was read, as Vitess encodes it: what the tablet had executed and was
+	// committing. Equal to the positions on the other side it says that nothing changed in between.
 	Executed string
 	Digests  []Digest
 	// ReadView is how long the read view of Streams was open, the longest statement's otherwise.

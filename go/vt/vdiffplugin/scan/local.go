@@ -106,7 +106,7 @@ func (c *Call) answer(s *session, db string, tables []*compiled, rows *atomic.In
 		a.ReadView = max(a.ReadView, time.Since(statement))
 	}
 	var err error
-	if a.Executed, _, err = s.executed(); err != nil {
+	if a.Executed, err = s.visible(); err != nil {
 		return nil, err
 	}
 	if len(c.Streams) > 0 {

@@ -4,6 +4,7 @@ package scan
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -84,6 +85,43 @@ func (s *session) executed() (string, replication.Position, error) {
 		return "", position, vterrors.Wrap(err, "read the executed position")
 	}
 	return replication.EncodePosition(position), position, nil
+}
+
+// visible returns a position that has every transaction whose rows a statement before could see: what is executed, and what is being
+// committed. A transaction owns its GTID until that counts as executed, so that what is owned is asked for first.
+func (s *session) visible() (string, error) {
+	result, err := s.fetch("select @@global.gtid_owned")
+	if err != nil {
+		return "", vterrors.Wrap(err, "read what is being committed")
+	}
+	if len(result.Rows) != 1 {
+		return "", errProtocol
+	}
+	encoded, position, err := s.executed()
+	if err != nil {
+		return "", err
+	}
+	return withOwned(encoded, position, result.Rows[0][0].ToString())
+}
+
+// owners are the threads in a value of gtid_owned, "uuid:gno#thread:gno#thread, uuid:gno#thread".
+var owners = regexp.MustCompile(`(#[0-9]+)+`)
+
+// withOwned adds what gtid_owned says to a position.
+func withOwned(encoded string, position replication.Position, owned string) (string, error) {
+	if owned == "" {
+		return encoded, nil
+	}
+	set, err := replication.ParseMysql56GTIDSet(owners.ReplaceAllString(owned, ""))
+	if err != nil {
+		return "", vterrors.Wrap(err, "read what is being committed")
+	}
+	executed, ok := position.GTIDSet.(replication.Mysql56GTIDSet)
+	if !ok {
+		return "", vterrors.Errorf(vtrpcpb.Code_UNIMPLEMENTED, "the position is not one of MySQL's")
+	}
+	position.GTIDSet = executed.Union(set)
+	return replication.EncodePosition(position), nil
 }
 
 // waitFor waits until the server has executed a position.
