@@ -15,7 +15,8 @@
 // Equal digests end a segment's story, and it is the caller's duty that they prove something: the target is read
 // first, in one snapshot with the positions of its streams, and every source after it has executed these
 // positions. The model test of this package shows both that this finds every fault that lasts, and
-// that the other order does not.
+// that the other order does not. It holds for events that are idempotent: for others Table.Proof asks for
+// equal positions, or for the whole table at once besides.
 //
 // Unequal digests prove nothing, since rows change between the two reads. Such a segment waits and is compared
 // again, a few times; then it is split, that is to say it becomes a lane that is walked in small steps, and
