@@ -96,15 +96,16 @@ func (j *job) compare(ctx context.Context, vs *views) (res result) {
 	a := &attempt{job: j, ctx: ctx, opened: vs.opened, saved: time.Now()}
 	sources := make([]rowdiff.Source, len(vs.sources))
 	for i, s := range vs.sources {
-		sources[i] = s
+		sources[i] = choose(s, j.table.Name, j.table.SourceConditions, s.Fields(), s.Fields())
 	}
+	target := choose(vs.target, j.table.Name, j.table.TargetConditions, vs.target.Fields(), vs.sources[0].Fields())
 	// Progress enforces the age while rows are compared; where none are, the context does.
 	compareCtx, cancel := ctx, func() {}
 	if limit, cause := j.maxAge(); cause != nil {
 		compareCtx, cancel = context.WithDeadlineCause(ctx, vs.opened.Add(limit+ageGrace), cause)
 	}
 	defer cancel()
-	done, err := rowdiff.Compare(compareCtx, j.table, j.merge, sources, vs.target, newSink(j, vs), rowdiff.Options{
+	done, err := rowdiff.Compare(compareCtx, j.table, j.merge, sources, target, newSink(j, vs), rowdiff.Options{
 		MaxRows: j.left(), After: j.after, MemoryLimit: j.r.MemoryLimit, Weigher: j.r, Passes: j.passes, Pass: j.pass, Progress: a.progress,
 	})
 	a.count(done.Done)

@@ -50,6 +50,12 @@ type builder struct {
 	// them that hold for the target's rows in the target's columns.
 	filter       []sqlparser.Expr
 	targetFilter []sqlparser.Expr
+	// sourceWhere is filter with the key ranges, in the order of the rule.
+	sourceWhere []sqlparser.Expr
+	// The conditions that are put to arriving rows instead.
+	sourceConditions, targetConditions []Condition
+	// disagree is the first condition about which MySQL and VReplication may disagree.
+	disagree string
 }
 
 // Build makes the plan of one table. Its errors are permanent and name the table.
@@ -87,6 +93,9 @@ func Build(in Input) (*Table, error) {
 		Reference:    in.Reference,
 		SourceFilter: conditions(b.filter),
 		TargetFilter: conditions(b.targetFilter),
+
+		SourceConditions: b.sourceConditions,
+		TargetConditions: b.targetConditions,
 	}
 	if k.ordered {
 		t.SourceKey, t.TargetKey = k.sourceKey, k.targetKey
@@ -105,7 +114,9 @@ func (b *builder) sourceQuery(k *keys) string {
 	sel := &sqlparser.Select{
 		Comments: b.rule.sel.Comments,
 		From:     tableExprs(b.rule.source),
-		Where:    b.rule.sel.Where,
+	}
+	if len(b.sourceWhere) > 0 {
+		sel.Where = sqlparser.NewWhere(sqlparser.WhereClause, sqlparser.AndExpressions(b.sourceWhere...))
 	}
 	if k.sourceDirective != "" {
 		sel.Comments = sqlparser.Comments{k.sourceDirective}.Parsed()

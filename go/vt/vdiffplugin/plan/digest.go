@@ -62,6 +62,9 @@ func (b *builder) digest(k *keys) (*Digest, string) {
 	if b.grouped() {
 		return nil, "the rule groups rows"
 	}
+	if b.disagree != "" {
+		return nil, fmt.Sprintf("MySQL and VReplication may choose other rows by its condition %s", b.disagree)
+	}
 	d := &Digest{}
 	for _, c := range b.cols {
 		source, target, why := c.digest(b.in)

@@ -12,15 +12,29 @@ import (
 
 // setFilters splits the rule's where clause and says the part of it that is not about key ranges in
 // the columns of the target: a workflow of one tenant fills a part of a table that others fill too.
+// What MySQL and VReplication do not agree on becomes conditions that the arriving rows are put to.
 func (b *builder) setFilters() {
 	if b.rule.sel.Where == nil {
 		return
 	}
 	for _, expr := range sqlparser.SplitAndExpression(nil, b.rule.sel.Where.Expr) {
 		if f, ok := expr.(*sqlparser.FuncExpr); ok && f.Name.EqualString(inKeyRange) {
+			b.sourceWhere = append(b.sourceWhere, expr)
 			continue
 		}
-		b.filter = append(b.filter, expr)
+		onSource, onTarget, agreed := b.judges(expr)
+		if !agreed && b.disagree == "" {
+			b.disagree = sqlparser.String(expr)
+		}
+		if onSource == nil {
+			b.filter, b.sourceWhere = append(b.filter, expr), append(b.sourceWhere, expr)
+		} else {
+			b.sourceConditions = append(b.sourceConditions, *onSource)
+		}
+		if onTarget != nil {
+			b.targetConditions = append(b.targetConditions, *onTarget)
+			continue
+		}
 		// A condition on a column that the target does not have cannot be said to it. Nobody who fills
 		// the table through another workflow could say it either: the whole table is compared, and rows
 		// of others are extra. Groups are made of the rows that pass the filter anyway.
@@ -28,6 +42,43 @@ func (b *builder) setFilters() {
 			b.targetFilter = append(b.targetFilter, translated)
 		}
 	}
+}
+
+// judges says how rows are chosen by a condition on each side: by their row stream, or by a Condition when there is one. agreed says
+// that the streams' MySQL alone could do it.
+//
+// A column of the source that is not selected as it is cannot be judged here. Then the streams choose, and do not see rows that MySQL
+// alone would leave out.
+func (b *builder) judges(expr sqlparser.Expr) (onSource, onTarget *Condition, agreed bool) {
+	name, t, ok := parseTest(expr)
+	i := b.in.Source.Column(name)
+	if !ok || i < 0 {
+		return nil, nil, false
+	}
+	source := b.in.Source.Columns[i].ColumnType
+	agreed = t.exact(source, b.in.Collations)
+	n := b.projection(name)
+	if n < 0 || b.cols[n].sourceConverted {
+		return nil, nil, agreed
+	}
+	c := b.cols[n]
+	condition := Condition{Column: n, SQL: sqlparser.String(expr), test: t, env: b.in.Collations}
+	if !agreed && !t.narrow(source) {
+		onSource = &condition
+	}
+	if _, unknown := b.translate(expr); unknown != "" || t.form == isNull || t.form == isNotNull {
+		return onSource, nil, agreed
+	}
+	target := b.in.Target.Columns[b.in.Target.Column(c.Name)].ColumnType
+	alike := isString(source.Type) == isString(target.Type) && (!isString(source.Type) || source.Collation == target.Collation)
+	exact := agreed && alike && t.exact(target, b.in.Collations)
+	if !exact && !(alike && t.narrow(source) && t.narrow(target)) {
+		like := condition
+		text := hasCharset(source.Type) && hasCharset(target.Type)
+		like.LikeSource = text && sameBytes(source.Charset, target.Charset) || !text && source.Type == target.Type
+		onTarget = &like
+	}
+	return onSource, onTarget, exact
 }
 
 // translate returns expr with the target's column names. unknown is the column of the source that no

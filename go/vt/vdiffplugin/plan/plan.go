@@ -54,6 +54,11 @@ type Table struct {
 	SourceFilter string
 	TargetFilter string
 
+	// SourceConditions and TargetConditions are those that are in neither the queries nor the filters: all of them must be true for
+	// a row of that side's query.
+	SourceConditions []Condition
+	TargetConditions []Condition
+
 	// Aggregated is true when the rule groups rows: several source rows make one target row, and
 	// Column.Aggregate says how each column that is not in Key is made. A column that is neither in
 	// Key nor an aggregate holds the value of the row that was applied last: that of any row of the

@@ -66,6 +66,28 @@ func (b *Batch) Row(i int) Row {
 	}
 }
 
+// Retain drops the rows for which keep returns false. An error of keep leaves the batch with nothing but the use of being released.
+func (b *Batch) Retain(keep func(Row) (bool, error)) error {
+	start, kept, size := 0, 0, 0
+	for i, end := range b.ends {
+		lengths, values := b.lengths[i*b.columns:(i+1)*b.columns:(i+1)*b.columns], b.values[start:end:end]
+		start = end
+		pass, err := keep(Row{Lengths: lengths, Values: values})
+		if err != nil {
+			return err
+		}
+		if !pass {
+			continue
+		}
+		copy(b.lengths[kept*b.columns:], lengths)
+		size += copy(b.values[size:], values)
+		b.ends[kept] = size
+		kept++
+	}
+	b.lengths, b.values, b.ends = b.lengths[:kept*b.columns], b.values[:size], b.ends[:kept]
+	return nil
+}
+
 // Release gives the memory back. Neither the batch nor a row of it may be used afterwards.
 func (b *Batch) Release() {
 	if cap(b.values) <= maxPooledBytes {
