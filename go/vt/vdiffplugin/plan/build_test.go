@@ -164,7 +164,19 @@ func TestCharsets(t *testing.T) {
 	// What of it the target has can be converted all the same, but where its rows are filtered by it, too.
 	f("-80", latin1, greek, "c", "convert(c using utf8mb4)", "latin1", "utf8mb4")
 	f("select * from t where c = 'x'", latin1, greek, "c", "c", "latin1", "greek")
+	// MySQL brings what is no text into the target's charset when it is written, and reads it out of the source's.
+	f("", "c json", latin1, "c", "convert(c using utf8mb4)", "", "utf8mb4")
+	f("", "c int", "c text character set utf16", "c", "convert(c using utf8mb4)", "", "utf8mb4")
+	f("", "c datetime", greek, "c", "convert(c using utf8mb4)", "", "utf8mb4")
+	f("select id, 1 as c from t", "c int", "c text character set utf16", "1", "convert(c using utf8mb4)", "", "utf8mb4")
+	f("", "c json", utf8, "c", "c", "", "utf8mb4")
+	f("", latin1, "c json", "convert(c using utf8mb4)", "c", "utf8mb4", "")
+	f("", "c text character set utf16", "c int", "convert(c using utf8mb4)", "c", "utf8mb4", "")
+	f("", utf8, "c json", "c", "c", "utf8mb4", "")
 	// Binary strings have no charset.
+	f("", "c varbinary(10)", latin1, "c", "c", "", "latin1")
+	f("", "c bit(8)", latin1, "c", "c", "", "latin1")
+	f("", latin1, "c blob", "c", "c", "latin1", "")
 	f("", "c varbinary(10)", utf8, "c", "c", "", "utf8mb4")
 }
 

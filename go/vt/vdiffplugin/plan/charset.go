@@ -5,6 +5,7 @@ package plan
 import (
 	"strings"
 
+	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/sqlparser"
 )
 
@@ -17,7 +18,7 @@ import (
 func (b *builder) bringToOneCharset() {
 	filtered, all := b.filteredBy()
 	for _, c := range b.cols {
-		if all || filtered[strings.ToLower(c.reads())] || !c.differs() || IsUTF8(c.Source.Charset) {
+		if all || filtered[strings.ToLower(c.reads())] || !c.differs() || IsUTF8(c.Source.charset()) {
 			continue
 		}
 		for _, other := range b.cols {
@@ -62,7 +63,19 @@ func (b *builder) filteredBy() (columns map[string]bool, all bool) {
 
 // differs says whether the same text has different bytes on the two sides.
 func (c *column) differs() bool {
-	return hasCharset(c.Source.Type) && hasCharset(c.Target.Type) && !sameBytes(c.Source.Charset, c.Target.Charset)
+	return !sameBytes(c.Source.charset(), c.Target.charset())
+}
+
+// charset returns the charset in which values arrive: MySQL prints numbers, dates and JSON in utf8mb4, and converts them when
+// they are written into text of another one.
+func (t *ColumnType) charset() string {
+	switch {
+	case hasCharset(t.Type):
+		return t.Charset
+	case isBytes(t.Type), t.Type == sqltypes.Bit, t.Type == sqltypes.Geometry, t.Type == sqltypes.Vector:
+		return "binary"
+	}
+	return utf8mb4
 }
 
 // convertSource makes the source's query convert the column.
@@ -75,7 +88,7 @@ func (c *column) convertSource(in Input) {
 }
 
 func (c *column) convertTarget(in Input) {
-	if !IsUTF8(c.Target.Charset) {
+	if !IsUTF8(c.Target.charset()) {
 		c.targetConverted = true
 		c.Target.setUTF8(in)
 	}
