@@ -3,6 +3,7 @@
 package differ
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,7 +97,7 @@ func keyed() *plan.Table {
 		Columns: []plan.Column{
 			column("i", sqltypes.Int64), column("u", sqltypes.Uint64), column("d", sqltypes.Decimal), column("t", sqltypes.Datetime), column("s", sqltypes.VarChar), column("v", sqltypes.Text),
 		},
-		Digest: &plan.Digest{Ranged: true},
+		Digest: &plan.Digest{Ranged: true}, Fingerprint: "f1",
 	}
 	t.SourceKey, t.TargetKey = t.Key, t.Key
 	t.Digest.Target.Key = []string{"i", "u", "d", "t", "s"}
@@ -127,7 +128,7 @@ func TestKeyBound(t *testing.T) {
 }
 
 // Tests that a job takes the checkpoint of its record, with the report's counts brought back to what the ranges do
-// not have, and that it begins anew where the checkpoint is garbage or one of another key.
+// not have, and that it begins anew where the checkpoint is garbage, or one of another key or another plan.
 func TestLoadCheckpoint(t *testing.T) {
 	r := &run{v: &sidecar.VDiff{Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{}}}}
 	table := keyed()
@@ -138,7 +139,7 @@ func TestLoadCheckpoint(t *testing.T) {
 	record := func(c any) *sidecar.Table {
 		text, err := json.Marshal(c)
 		require.NoError(t, err)
-		doc, err := json.Marshal(report.Report{DiffReport: vdiff.DiffReport{TableName: "t", ProcessedRows: 100, MatchingRows: 99, MismatchedRows: 1}, Checkpoint: text})
+		doc, err := json.Marshal(report.Report{DiffReport: vdiff.DiffReport{TableName: "t", ProcessedRows: 100, MatchingRows: 99, MismatchedRows: 1}, Checkpoint: text, Plan: "f1"})
 		require.NoError(t, err)
 		return &sidecar.Table{Name: "t", State: vdiff.StartedState, LastPK: boundPK(table, at), RowsCompared: 160, Report: doc}
 	}
@@ -151,12 +152,32 @@ func TestLoadCheckpoint(t *testing.T) {
 	assert.Equal(t, int64(100), j.processed(), "the row way goes on behind lastpk with the report's counts")
 	assert.Nil(t, j.stored)
 
-	// What the stock engine leaves: a lastpk and counts.
-	stock := record(good)
-	stock.Report = []byte(`{"ProcessedRows": 100, "MatchingRows": 100}`)
-	j = r.newJob(table, stock)
+	// A lastpk of the row way.
+	rows := record(good)
+	rows.Report = []byte(`{"ProcessedRows": 100, "MatchingRows": 100, "Plan": "f1"}`)
+	j = r.newJob(table, rows)
 	assert.Equal(t, int64(100), j.processed())
 	assert.Equal(t, []verify.Segment{{Range: pkrange.Range{UpTo: at}, Done: true}, {Range: pkrange.Range{After: at}}}, j.segments())
+
+	// What was compared under another plan, or under one that nobody knows, as of the stock engine, counts for nothing.
+	from := func(record *sidecar.Table) {
+		t.Helper()
+		j := r.newJob(table, record)
+		assert.Nil(t, j.stored)
+		assert.Nil(t, j.lastPK)
+		assert.Zero(t, j.processed())
+		assert.Nil(t, j.segments())
+		assert.Equal(t, "f1", j.report.Report().Plan, "what is written next is of the new plan")
+	}
+	rows.Report = []byte(`{"ProcessedRows": 100, "MatchingRows": 100}`)
+	from(rows)
+	rows.Report = []byte(`{"ProcessedRows": 100, "MatchingRows": 100, "Plan": "f2"}`)
+	from(rows)
+	changed := record(good)
+	changed.Report = bytes.Replace(changed.Report, []byte(`"f1"`), []byte(`"f2"`), 1)
+	from(changed)
+	changed.LastPK = nil
+	from(changed)
 
 	other, version, counted := good, good, good
 	other.Key, version.Version, counted.Counted = []string{"x"}, 99, 1000

@@ -4,6 +4,7 @@ package differ
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -158,7 +159,8 @@ func (r *run) newJob(t *plan.Table, record *sidecar.Table) *job {
 	return j
 }
 
-// load sets the job to the checkpoint of its record, if it has one that fits the plan.
+// load sets the job to the checkpoint of its record, if it has one that was made under the same plan: under another one
+// other columns were compared, or, where a key has got another collation, other rows are behind lastpk.
 func (j *job) load(record *sidecar.Table) error {
 	if !j.checkpoints() {
 		return nil
@@ -166,6 +168,16 @@ func (j *job) load(record *sidecar.Table) error {
 	prior, err := report.Unmarshal(record.Report)
 	if err != nil {
 		return err
+	}
+	if len(record.LastPK) == 0 && len(prior.Checkpoint) == 0 {
+		return nil
+	}
+	switch prior.Plan {
+	case j.table.Fingerprint:
+	case "":
+		return errors.New("it does not say under which schema and filter its rows were compared: the stock engine wrote it, or an older version")
+	default:
+		return errors.New("the schema of a side or the filter has changed since its rows were compared")
 	}
 	if len(record.LastPK) > 0 {
 		source, target, err := plan.DecodeLastPK(j.table, record.LastPK)

@@ -73,6 +73,9 @@ type Table struct {
 	// Reference is true when every source shard holds a copy of the whole table, so that equal rows
 	// of several source shards count once.
 	Reference bool
+
+	// Fingerprint is another one for any other plan. A checkpoint holds only for the plan that it was made under.
+	Fingerprint string
 }
 
 // Column is one column of the comparison.

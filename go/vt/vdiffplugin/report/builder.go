@@ -52,7 +52,7 @@ func NewBuilder(t *plan.Table, prior *Report, options Options) *Builder {
 		b.report.ExtraRowsTargetDiffs = slices.Clone(prior.ExtraRowsTargetDiffs)
 		b.report.Checkpoint = nil // it is the one of a moment before
 	}
-	b.report.TableName = t.Name
+	b.report.TableName, b.report.Plan = t.Name, t.Fingerprint
 
 	// Each kind has a share of its own, so that thousands of one kind do not hide another.
 	room := max(options.maxBytes()-overhead, 0)

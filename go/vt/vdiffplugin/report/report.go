@@ -10,7 +10,7 @@ import (
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
 )
 
-// Report is what is stored in _vt.vdiff_table.report: upstream's report and two keys of our own.
+// Report is what is stored in _vt.vdiff_table.report: upstream's report and three keys of our own.
 type Report struct {
 	vdiff.DiffReport
 	// Truncated is true when samples were left out to keep the report within its bound. Counts are
@@ -19,6 +19,9 @@ type Report struct {
 	// Checkpoint says which ranges of a table are verified that is being compared by digests. The counts above do
 	// not have them, except for those that lie before the table's lastpk. The stock engine does not know it.
 	Checkpoint json.RawMessage `json:"Checkpoint,omitempty"`
+	// Plan is the fingerprint of the plan under which the rows were compared. The stock engine, which does not know it, drops it
+	// when it writes a report: what has none was written by another engine, or by an older version.
+	Plan string `json:"Plan,omitempty"`
 }
 
 // maxCount is more rows than any table has: a count above it was not made by counting.
