@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -102,6 +103,9 @@ func (d *digests) targetRequests(tasks []verify.Task) []scan.DigestRequest {
 		requests[i] = scan.DigestRequest{
 			Table: t.target, Range: task.Range, Seed: d.seed, Limit: task.Limit, MaxBytes: task.MaxBytes, MaxTime: task.MaxTime,
 			Buckets: task.Buckets, BucketKey: t.job.table.Digest.BucketKey,
+		}
+		if task.Limit == 0 && len(task.Range.UpTo) == 0 && t.job.table.Digest.Ranged {
+			requests[i].MaxRows = math.MaxInt64 // so that the answer has the last key of the table
 		}
 	}
 	return requests

@@ -36,6 +36,8 @@ type checkpoint struct {
 	// its end.
 	Counted  int64     `json:"counted"`
 	Segments []segment `json:"segments"`
+	// Last is the last key that was seen at the table's end.
+	Last pkrange.Bound `json:"last,omitempty"`
 }
 
 type segment struct {
@@ -139,7 +141,7 @@ func (j *job) loadCheckpoint(prior *report.Report) error {
 		return fmt.Errorf("its checkpoint counts %d rows of %d", c.Counted, prior.MatchingRows)
 	}
 	for _, s := range c.Segments {
-		if s.Rows < 0 || len(s.Range.After) > len(c.Key) || len(s.Range.UpTo) > len(c.Key) {
+		if s.Rows < 0 || len(s.Range.After) > len(c.Key) || len(s.Range.UpTo) > len(c.Key) || len(c.Last) > len(c.Key) {
 			return fmt.Errorf("its checkpoint has a segment that is none")
 		}
 	}
@@ -208,11 +210,7 @@ func (d *digests) snapshot(t *digestTable) (p *sidecar.Progress, finished bool, 
 		if err != nil {
 			return nil, false, err
 		}
-		lastPK := boundPK(j.table, t.last)
-		if lastPK == nil {
-			lastPK = j.lastPK
-		}
-		return &sidecar.Progress{RowsCompared: rows, LastPK: lastPK, Report: doc, Mismatch: different, State: vdiff.CompletedState}, true, nil
+		return &sidecar.Progress{RowsCompared: rows, LastPK: boundPK(j.table, t.last), Report: doc, Mismatch: different, State: vdiff.CompletedState}, true, nil
 	case !j.table.Digest.Ranged || time.Since(t.saved) < d.r.CheckpointInterval:
 		return nil, false, nil
 	}
@@ -227,11 +225,14 @@ func (d *digests) snapshot(t *digestTable) (p *sidecar.Progress, finished bool, 
 func (d *digests) checkpointOf(t *digestTable) (*sidecar.Progress, error) {
 	j := t.job
 	for most := maxSegments; most >= 1; most /= 4 {
-		c := checkpoint{Version: checkpointVersion, Key: j.table.Digest.Target.Key}
+		c := checkpoint{Version: checkpointVersion, Key: j.table.Digest.Target.Key, Last: t.last}
 		for _, s := range d.machine.Checkpoint(t.id, most) {
 			c.Segments = append(c.Segments, segment{Range: s.Range, Done: s.Done, Rows: s.Rows})
 		}
 		lastPK := j.lastPK
+		if j.stored != nil {
+			c.Counted = j.stored.Counted // those before j.lastPK that its report has no more
+		}
 		if first := c.Segments[0]; first.Done {
 			if pk := boundPK(j.table, first.Range.UpTo); pk != nil {
 				lastPK, c.Counted = pk, first.Rows

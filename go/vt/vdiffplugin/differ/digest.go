@@ -69,7 +69,7 @@ func (r *run) verify(ctx context.Context, jobs []*job) (ranges []*digestTable, r
 		}
 		log.Warn(fmt.Sprintf("vdiff %s: table %s: its checkpoint cannot be continued, comparing it from the first row: %v", r.v.UUID, t.job.table.Name, err))
 		t.job.restart()
-		t.segments, t.told = nil, 0
+		t.segments, t.told, t.last = nil, 0, nil
 		if err := d.machine.Add(t.forMachine()); err != nil {
 			return nil, nil, err
 		}

@@ -35,7 +35,7 @@ type digestTable struct {
 	segments       []verify.Segment // where its checkpoint left it
 	min, max       *pkrange.Value   // of a key of one integer column, nil when not known
 	asked          bool             // whether MySQL was asked for min and max
-	last           pkrange.Bound    // the last key that was seen at the table's end
+	last           pkrange.Bound    // the last key that was seen at the table's end, nil when not known
 
 	rowWay    bool               // it is compared row by row
 	left      []pkrange.Range    // what the machine has left for the fence
@@ -80,6 +80,9 @@ func (r *run) digestible(ctx context.Context, jobs []*job) (tables []*digestTabl
 			t.source.Filter = filter
 		}
 		t.segments = j.segments()
+		if j.stored != nil {
+			t.last = j.stored.Last
+		}
 		if j.lastPK != nil {
 			for _, s := range t.segments {
 				t.told += s.Rows
@@ -117,14 +120,32 @@ var proofs = map[plan.Proof]verify.Proof{
 	plan.ProofAnyTime: verify.AnyTime, plan.ProofSamePosition: verify.SamePosition, plan.ProofAtOnce: verify.AtOnce,
 }
 
-// reached notes the last key at the table's end.
+// reached notes the last key at the table's end: no row is counted behind it.
 func (t *digestTable) reached(task verify.Task, answer *scan.Digest) {
-	if len(task.Range.UpTo) > 0 || task.Limit == 0 {
+	if len(task.Range.UpTo) > 0 {
 		return
 	}
-	if len(answer.Last) > 0 {
-		t.last = answer.Last
+	if t.last = answer.Last; len(answer.Last) == 0 {
+		t.last = task.Range.After
 	}
+}
+
+// lastKey returns the last key of a table whose ranges are compared in a fence, where last is the last row of that; nil when it
+// is not known. Nothing that is counted is behind it.
+func (t *digestTable) lastKey(last scan.Row) pkrange.Bound {
+	switch n := len(t.left); {
+	case n == 0 || len(t.left[n-1].UpTo) > 0:
+		return t.last // the end is verified
+	case n > 1:
+		return nil // the last row may be one of another range
+	case last.Lengths == nil:
+		return t.left[0].After
+	}
+	bound, err := keyBound(t.job.table, last.SQLValues(targetTypes(t.job.table)))
+	if err != nil {
+		return nil
+	}
+	return bound
 }
 
 // laned says whether a table can be cut into lanes: by integers.

@@ -206,13 +206,9 @@ func (r *run) compareTable(ctx context.Context, t *digestTable, i int, streams [
 	if err != nil {
 		return err
 	}
-	lastPK := boundPK(j.table, t.last)
-	if lastPK == nil {
-		lastPK = j.lastPK
-	}
 	result := counted.Report()
 	err = r.Store.SaveProgress(ctx, r.v.ID, j.table.Name, &sidecar.Progress{
-		RowsCompared: result.ProcessedRows, LastPK: lastPK, Report: doc, Mismatch: result.Different(), State: vdiff.CompletedState,
+		RowsCompared: result.ProcessedRows, LastPK: boundPK(j.table, t.lastKey(done.Last)), Report: doc, Mismatch: result.Different(), State: vdiff.CompletedState,
 	})
 	if err != nil {
 		return vterrors.Wrapf(err, "writing the progress of table %s", j.table.Name)
