@@ -174,4 +174,20 @@ func TestForm(t *testing.T) {
 		seen[class[0]] = true
 	}
 	assert.NotEqual(t, form([]column{intColumn("a"), textColumn("b")}), form([]column{textColumn("a"), intColumn("b")}))
+
+	// Bytes of latin1, gbk or a charset that is not known mean other text than the same bytes of UTF-8.
+	in := func(collation uint16) uint64 {
+		c := textColumn("b")
+		c.collation = collation
+		return form([]column{c})
+	}
+	const latin1Swedish, latin1Bin, gbk, utf8mb3, utf8mb4Bin, utf8mb40900, ascii, unknown = 8, 47, 28, 33, 46, 255, 11, 9999
+	for _, collation := range []uint16{utf8mb3, utf8mb4Bin, utf8mb40900, ascii, binaryCollation} {
+		assert.Equal(t, in(utf8mb40900), in(collation), "collation %d", collation)
+	}
+	assert.Equal(t, in(latin1Swedish), in(latin1Bin))
+	for _, collation := range []uint16{latin1Swedish, gbk, unknown} {
+		assert.NotEqual(t, in(utf8mb40900), in(collation), "collation %d", collation)
+	}
+	assert.NotEqual(t, in(latin1Swedish), in(gbk))
 }

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 
 	"vitess.io/vitess/go/mysql/binlog"
+	"vitess.io/vitess/go/mysql/collations"
 	"vitess.io/vitess/go/sqltypes"
 
 	querypb "vitess.io/vitess/go/vt/proto/query"
@@ -135,7 +136,8 @@ func (c *column) field() *querypb.Field {
 	}
 }
 
-// form is the fingerprint of the wire types of the columns: see Digest.Form.
+// form is the fingerprint of the wire types and the charsets of the columns: see Digest.Form. Columns of UTF-8 and those that are no
+// text have the form that older versions give them; of all others these say another one, and the rows are compared.
 func form(columns []column) uint64 {
 	h := fnv.New64a()
 	for i := range columns {
@@ -145,6 +147,26 @@ func form(columns []column) uint64 {
 			b |= 1
 		}
 		_, _ = h.Write([]byte{b})
+		if charset := c.charset(); charset != "" {
+			_, _ = h.Write([]byte(charset + "\xff"))
+		}
 	}
 	return h.Sum64()
+}
+
+// charset is what the bytes of text are to be read by where that is not UTF-8, "" otherwise. Two columns of one form hold the
+// same text in the same bytes.
+func (c *column) charset() string {
+	if c.class != classString || c.collation == binaryCollation {
+		return ""
+	}
+	id := collations.ID(c.collation)
+	switch name := collations.MySQL8().LookupCharsetName(id); name {
+	case "utf8mb4", "utf8mb3", "utf8", "ascii", "binary":
+		return ""
+	case "": // Vitess does not know all collations
+		return fmt.Sprint(id)
+	default:
+		return name
+	}
 }

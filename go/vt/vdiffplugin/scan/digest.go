@@ -75,7 +75,7 @@ type Digest struct {
 	UpTo pkrange.Bound
 	// Last is the key of the last row of a read with a limit of any kind, empty when it had none.
 	Last pkrange.Bound
-	// Form tells the wire types of the columns. Digests of unlike forms must not be compared, even if they are
+	// Form tells the wire types and charsets of the columns. Digests of unlike forms must not be compared, even if they are
 	// equal: the same bytes may mean different values.
 	Form uint64
 	// Read is the number of rows that MySQL sent, those included that Filter did not pass; Bytes is their
