@@ -31,7 +31,7 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	source, err := r.sourceSchema(ctx, selected)
+	source, err := r.sourceSchemas(ctx, selected)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,8 +58,12 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 		if records[i].State == vdiff.CompletedState {
 			continue
 		}
+		if err := source.unlike(s.SourceName); err != nil {
+			failed = append(failed, r.failTable(ctx, s.Target.Name, err))
+			continue
+		}
 		t, err := plan.Build(plan.Input{
-			Rule: s.Rule, Target: s.Target, Source: source.Tables[s.SourceName],
+			Rule: s.Rule, Target: s.Target, Source: source.shards[0].Tables[s.SourceName],
 			SourceTimeZone: r.sourceTZ, TargetTimeZone: r.targetTZ,
 			Reference: references[s.SourceName], SourceShards: len(r.shards),
 			Parser: r.Env.Parser(), Collations: r.Env.CollationEnv(),
@@ -98,24 +102,6 @@ func (r *run) selectTables(ctx context.Context) ([]plan.Selection, error) {
 		tables = strings.Split(list, ",")
 	}
 	return plan.Select(r.filter, target, tables, r.Env.Parser())
-}
-
-func (r *run) sourceSchema(ctx context.Context, selected []plan.Selection) (*plan.Schema, error) {
-	primary, err := r.sourcePrimary(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, s := range selected {
-		if s.SourceName != "" && !slices.Contains(names, s.SourceName) {
-			names = append(names, s.SourceName)
-		}
-	}
-	if len(names) == 0 {
-		return &plan.Schema{}, nil
-	}
-	schema, err := plan.LoadSchema(ctx, r.tmc, r.Env.CollationEnv(), primary, names)
-	return schema, vterrors.Wrap(err, "source")
 }
 
 // referenceTables returns the tables of which every source shard holds a copy. One shard holds no

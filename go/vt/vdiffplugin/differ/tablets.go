@@ -119,11 +119,10 @@ func cellsOf(ctx context.Context, ts *topo.Server, wanted string, mounted bool) 
 	return list, nil
 }
 
-// sourcePrimary returns the primary of the first source shard, whose schema is taken for all.
-func (r *run) sourcePrimary(ctx context.Context) (*topodatapb.Tablet, error) {
+// sourcePrimary returns the primary of a source shard.
+func (r *run) sourcePrimary(ctx context.Context, shard string) (*topodatapb.Tablet, error) {
 	ctx, cancel := context.WithTimeout(ctx, topo.RemoteOperationTimeout)
 	defer cancel()
-	shard := r.shards[0].shard
 	si, err := r.sourceTopo.GetShard(ctx, r.sourceKeyspace, shard)
 	if err != nil {
 		return nil, vterrors.Wrapf(err, "reading source shard %s/%s", r.sourceKeyspace, shard)

@@ -1,0 +1,71 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package differ
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"vitess.io/vitess/go/vt/vterrors"
+
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
+
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+// sourceSchemas are the schemas of all source shards. Plans are made of the first one, and hold for all shards only where
+// these are alike: a column that only another shard has would not be compared there.
+type sourceSchemas struct {
+	names  []string
+	shards []*plan.Schema
+}
+
+// sourceSchemas loads the schema of the selected tables from the primary of every source shard.
+func (r *run) sourceSchemas(ctx context.Context, selected []plan.Selection) (*sourceSchemas, error) {
+	s := &sourceSchemas{}
+	for _, shard := range r.shards {
+		if !slices.Contains(s.names, shard.shard) {
+			s.names, s.shards = append(s.names, shard.shard), append(s.shards, &plan.Schema{})
+		}
+	}
+	var tables []string
+	for _, t := range selected {
+		if t.SourceName != "" && !slices.Contains(tables, t.SourceName) {
+			tables = append(tables, t.SourceName)
+		}
+	}
+	if len(tables) == 0 {
+		return s, nil
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for i, shard := range s.names {
+		g.Go(contained(func() error {
+			primary, err := r.sourcePrimary(gctx, shard)
+			if err != nil {
+				return err
+			}
+			schema, err := plan.LoadSchema(gctx, r.tmc, r.Env.CollationEnv(), primary, tables)
+			if err != nil {
+				return vterrors.Wrap(err, "source")
+			}
+			s.shards[i] = schema
+			return nil
+		}))
+	}
+	return s, g.Wait()
+}
+
+// unlike is the error of a table that is not the same on all source shards, as while a change of it goes from shard to shard.
+func (s *sourceSchemas) unlike(table string) error {
+	for i := range s.shards {
+		if why := plan.Unlike(s.shards[0].Tables[table], s.shards[i].Tables[table]); why != "" {
+			return sidecar.AsTransient(vterrors.Errorf(vtrpcpb.Code_FAILED_PRECONDITION,
+				"its source table %s is not the same on the source shards %s and %s: %s; bring the change to all of them, then it is compared at the next try",
+				table, s.names[0], s.names[i], why))
+		}
+	}
+	return nil
+}
