@@ -267,10 +267,32 @@ func (c *column) targetExpr(in Input) sqlparser.Expr {
 	name := sqlparser.NewColName(c.Name)
 	switch {
 	case c.TimeZones:
-		return sqlparser.NewFuncExpr(convertTZ, name,
-			sqlparser.NewStrLiteral(in.TargetTimeZone), sqlparser.NewStrLiteral(in.SourceTimeZone))
+		return c.broughtBack(in)
 	case c.targetConverted:
 		return &sqlparser.ConvertUsingExpr{Expr: name, Type: utf8mb4}
 	}
 	return name
 }
+
+// broughtBack is a time of the target in the source's time zone, as long as VReplication makes the same time of that again. Two hours
+// of the target are one on the source when clocks are set back, and a zero date is NULL in another zone: one that VReplication did not
+// write becomes a time that no row of the source has.
+//
+// The source's time is not converted instead: VStreamRows would decide by the converted time which rows are in a key range, and a
+// source need not have the tables of time zones that VReplication uses on the target.
+func (c *column) broughtBack(in Input) sqlparser.Expr {
+	name, source, target := sqlparser.NewColName(c.Name), sqlparser.NewStrLiteral(in.SourceTimeZone), sqlparser.NewStrLiteral(in.TargetTimeZone)
+	again := sqlparser.NewFuncExpr(convertTZ, sqlparser.NewFuncExpr(convertTZ, name, target, source), source, target)
+	isNull := &sqlparser.IsExpr{Left: name, Right: sqlparser.IsNullOp}
+	same := &sqlparser.ComparisonExpr{Operator: sqlparser.EqualOp, Left: again, Right: name}
+	precision := datetimePrecision
+	wrong := &sqlparser.CastExpr{Expr: sqlparser.NewStrLiteral(wrongTime), Type: &sqlparser.ConvertType{Type: "datetime", Length: &precision}}
+	// The outermost function has to be one that VStreamRows knows.
+	return sqlparser.NewFuncExpr(convertTZ, sqlparser.NewFuncExpr("if", &sqlparser.OrExpr{Left: isNull, Right: same}, name, wrong), target, source)
+}
+
+const (
+	// wrongTime is before the times that MySQL converts, so that it stays as it is.
+	wrongTime         = "1000-01-01 00:00:00.271828"
+	datetimePrecision = 6
+)

@@ -239,7 +239,7 @@ func checkExpression(sql string) (string, error) {
 
 // functions are those whose value depends on their arguments alone, or on the session's settings, and that do nothing else.
 var functions = []string{
-	"convert_tz", "concat", "concat_ws", "coalesce", "ifnull", "isnull", "nullif", "lower", "lcase", "upper", "ucase",
+	"convert_tz", "concat", "concat_ws", "coalesce", "if", "ifnull", "isnull", "nullif", "lower", "lcase", "upper", "ucase",
 	"length", "char_length", "character_length", "hex", "unhex", "abs", "ceil", "ceiling", "floor", "round", "mod", "greatest", "least",
 	"date", "year", "month", "day", "dayofmonth", "hour", "minute", "second", "microsecond",
 }

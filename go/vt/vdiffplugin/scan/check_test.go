@@ -21,7 +21,7 @@ import (
 // anything, are not.
 func TestCheckExpression(t *testing.T) {
 	for _, sql := range []string{
-		"id", "`select`", "cast(f as char)", "cast(id as signed)", "convert(a using utf8mb4)", "convert_tz(ts, 'UTC', 'US/Pacific')", "'abc'", "1", "null", "x'01'",
+		"id", "`select`", "cast(f as char)", "cast(id as signed)", "convert(a using utf8mb4)", "convert_tz(ts, 'UTC', 'US/Pacific')", "if(d is null or d = e, d, cast('1000-01-01' as datetime(6)))", "'abc'", "1", "null", "x'01'",
 		"concat(a, 'x', b)", "coalesce(a, 1)", "a + b * 2 - -1", "a = 1 and b <> 'x' or not c >= 5 and d is not null", "a in (1, 2, 3)", "a between 1 and 2",
 		"a like 'x%'", "a collate utf8mb4_bin", "_utf8mb4 'x'", "ifnull(a, b)", "a <=> null", "convert(a, signed)",
 	} {
