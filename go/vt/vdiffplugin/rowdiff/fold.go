@@ -35,14 +35,14 @@ type fold struct {
 
 // group is what is known of the source's rows of one key.
 type group struct {
-	row      scan.Row // the first row
-	differs  scan.Row // reference tables: a copy that is not like the first
-	sums     []sum    // aggregated tables: one per column
-	rows     int64    // how many rows the group has
-	from     []int    // reference tables: the sources that had the key, in their order
-	here     int64    // reference tables: how many rows of the last of them had it
-	times    int64    // how often the target must have it: of copies, as often as the one that has it most often
-	met      int64    // how many target rows had the key
+	row     scan.Row // the first row
+	differs scan.Row // reference tables: a copy that is not like the first
+	sums    []sum    // aggregated tables: one per column
+	rows    int64    // how many rows the group has
+	from    []int    // reference tables: the sources that had the key, in their order
+	here    int64    // reference tables: how many rows of the last of them had it
+	times   int64    // how often the target must have it: of copies, as often as the one that has it most often
+	met     int64    // how many target rows had the key
 }
 
 type sum struct {
