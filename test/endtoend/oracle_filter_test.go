@@ -33,19 +33,33 @@ func (t *randomTable) setFilter() {
 		c.dropped = r.IntN(2) == 0
 		t.where = pick(r, []string{"%s < 50", "%s in (1, 2, 3, 4, 5)", "%s = 3", "%s <> 2", "%s between 20 and 260", "%s is not null", "%s >= 10"})
 		t.columns, t.filtered = append(t.columns, c), c
+		if r.IntN(3) == 0 {
+			t.filterText(c)
+		}
 	}
 }
 
-// condition is the filter on one side, "" for none.
+// filterText makes the condition one on text. MySQL pads it with spaces where its collation says so, VReplication does not.
+func (t *randomTable) filterText(c *randomColumn) {
+	c.kind = allKinds[slices.IndexFunc(allKinds, func(k *kind) bool { return k.name == "text" })]
+	charset, collation, _ := strings.Cut(pick(t.r, []string{"utf8mb4 utf8mb4_general_ci", "utf8mb4 utf8mb4_bin", "utf8mb4 utf8mb4_unicode_ci", "latin1 latin1_swedish_ci", "utf8mb4 utf8mb4_0900_ai_ci"}), " ")
+	c.sourceType = collated("varchar(20)", charset, collation)
+	c.targetType = c.sourceType
+	c.values = []string{"'a'", "'a '", "'A'", "'A  '", "'b'", "'b '", "'B'", "'x'", "''", "' '"}
+	condition := pick(t.r, [][2]string{{"%s <> 'a'", "concat(%s, '.') <> 'a.'"}, {"%s = 'a'", "concat(%s, '.') = 'a.'"}, {"%s in ('a', 'B')", "concat(%s, '.') in ('a.', 'B.')"}, {"%s <> ''", "concat(%s, '.') <> '.'"}})
+	t.where, t.chosen = condition[0], condition[1]
+}
+
+// condition is what is true of the rows of one side that the workflow is about, "" for all rows.
 func (t *randomTable) condition(target bool) string {
 	if t.where == "" || target && t.filtered.dropped {
 		return ""
 	}
-	name := t.filtered.source
-	if target {
-		name = t.filtered.name
+	where := t.where
+	if t.chosen != "" {
+		where = t.chosen
 	}
-	return fmt.Sprintf(t.where, quote(name))
+	return fmt.Sprintf(where, quote(t.filtered.on(target)))
 }
 
 // expression is the rule's query of a table with names or a filter of its own.
@@ -67,8 +81,8 @@ func (t *randomTable) expression() string {
 		groups = append(groups, quote(c.name))
 	}
 	query := "select " + strings.Join(columns, ", ") + " from " + quote(t.source)
-	if condition := t.condition(false); condition != "" {
-		query += " where " + condition
+	if t.where != "" {
+		query += " where " + fmt.Sprintf(t.where, quote(t.filtered.source))
 	}
 	if t.rollup {
 		query += " group by " + strings.Join(groups, ", ")

@@ -19,8 +19,10 @@ type randomTable struct {
 	sourceKey, targetKey tableKey
 	// unlike says that the target's definition differs from the source's. Such a target is made before the workflow is.
 	unlike bool
-	// where filters the rows of the source, by the column filtered; "" for all.
+	// where filters the rows of the source, by the column filtered; "" for all. chosen is what MySQL has to be asked instead where
+	// VReplication chooses other rows; "" where it does not.
 	where    string
+	chosen   string
 	filtered *randomColumn
 	// vindexes decide on the shard of a row; see placedBy.
 	vindexes []*tableVindex
