@@ -108,7 +108,7 @@ func TestMultiTenant(t *testing.T) {
 	assert.NoError(t, w.Cancel(ctx, "MoveTables"))
 }
 
-// TestTimeZone compares a workflow that converts DATETIME columns from the source's time zone.
+// TestTimeZone compares workflows that convert DATETIME columns from the source's time zone, also where its clocks are set back.
 func TestTimeZone(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
@@ -137,6 +137,30 @@ func TestTimeZone(t *testing.T) {
 	s, err = w.Diff(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counts("tz", 999, 1, 0, 0), s.TableSummaryMap["tz"])
+	assert.NoError(t, w.Cancel(ctx, "MoveTables"))
+
+	// A zone whose clocks are set back at 09:00 UTC: two hours of the target are one there. And a zero date has no time in it, as NULL.
+	for _, tablet := range []*cluster.Tablet{b.source(), one} {
+		require.NoError(t, tablet.Exec(ctx, "insert ignore into mysql.time_zone (time_zone_id, use_leap_seconds) values (902, 'N')",
+			"insert ignore into mysql.time_zone_name values ('Test/Autumn', 902)",
+			"insert ignore into mysql.time_zone_transition_type values (902, 0, -25200, 1, 'PDT'), (902, 1, -28800, 0, 'PST')",
+			"insert ignore into mysql.time_zone_transition values (902, 1678615200, 0), (902, 1699174800, 1)"))
+	}
+	require.NoError(t, b.source().Exec(ctx, "create table autumn (id int primary key, d datetime)",
+		"insert into autumn values (1, '2023-11-05 00:30:00'), (2, '2023-11-05 01:30:00'), (3, null), (4, '2023-11-05 02:30:00')"))
+	w = b.c.Workflow("one", "autumn")
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "autumn", "--source-time-zone", "Test/Autumn"))
+	s, err = w.Diff(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, counts("autumn", 4, 0, 0, 0), s.TableSummaryMap["autumn"])
+	require.NoError(t, one.Exec(ctx, "update autumn set d = if(hour(d) = 8, '2023-11-05 09:30:00', '2023-11-05 08:30:00') where id = 2",
+		"set sql_mode = ''", "update autumn set d = '0000-00-00 00:00:00' where id = 3"))
+	result, err = one.Query(ctx, "select count(*) from autumn where id = 2 and convert_tz(d, 'UTC', 'Test/Autumn') = '2023-11-05 01:30:00'")
+	require.NoError(t, err)
+	require.Equal(t, "1", result.Rows[0][0].ToString(), "it is the same hour there")
+	s, err = w.Diff(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, counts("autumn", 2, 2, 0, 0), s.TableSummaryMap["autumn"])
 	assert.NoError(t, w.Cancel(ctx, "MoveTables"))
 }
 
