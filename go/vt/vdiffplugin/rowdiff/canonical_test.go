@@ -114,3 +114,26 @@ func TestSumsOfFloats(t *testing.T) {
 	f(double, float, []string{"0.1", "0.2"}, "0.3", true)
 	f(double, float, []string{"100000", "20"}, "100000", false)
 }
+
+// Tests what is left of a sum of floats when all rows of its group are gone: a count of zero says so, and nothing else does.
+func TestResidueOfFloats(t *testing.T) {
+	double := plan.ColumnType{Type: sqltypes.Float64, ColumnType: "double"}
+	sum := plan.Column{Name: "s", Source: double, Target: double, Aggregate: plan.AggregateSum}
+	count := intColumn("n")
+	count.Aggregate = plan.AggregateCount
+	f := func(columns []plan.Column, row []string, matches int64) {
+		t.Helper()
+		table := idTable(columns...)
+		table.Aggregated, table.Ordered, table.Mergeable = true, false, false
+		v, _, err := compare(t, table, false, [][][]string{{}}, [][]string{row}, Options{})
+		require.NoError(t, err)
+		assert.EqualValues(t, matches, v.matches)
+		assert.Len(t, v.lines, int(1-matches))
+	}
+	counted := []plan.Column{sum, count}
+	f(counted, []string{"1", "5.5e-17", "0"}, 1)
+	f(counted, []string{"1", "0.5", "0"}, 0)
+	f(counted, []string{"1", "5.5e-17", "1"}, 0)
+	f([]plan.Column{sum}, []string{"1", "0"}, 1)
+	f([]plan.Column{sum}, []string{"1", "5.5e-17"}, 0)
+}

@@ -306,18 +306,24 @@ func (f *fold) meet(key []byte, row scan.Row) error {
 const residue = 1e-9
 
 // isEmptyGroup says whether a target row is a group whose last row is gone: VReplication counts it
-// down to zeros but never deletes it.
+// down to zeros but never deletes it. A sum of floats need not be zero exactly where a count says that there are no rows.
 func (f *fold) isEmptyGroup(row scan.Row) bool {
 	if !f.c.table.Aggregated {
 		return false
 	}
-	aggregates := 0
+	aggregates, slack := 0, 0.0
 	for i := range f.c.columns {
-		if f.c.columns[i].Aggregate == plan.AggregateNone {
+		switch f.c.columns[i].Aggregate {
+		case plan.AggregateNone:
 			continue
+		case plan.AggregateCount:
+			slack = residue
 		}
 		aggregates++
-		if value, ok := row.Value(i); ok && !sameSum(&f.c.columns[i], value, []byte("0"), residue) {
+	}
+	for i := range f.c.columns {
+		col := &f.c.columns[i]
+		if value, ok := row.Value(i); ok && col.Aggregate != plan.AggregateNone && !sameSum(col, value, []byte("0"), slack) {
 			return false
 		}
 	}
