@@ -16,20 +16,21 @@ import (
 	querypb "vitess.io/vitess/go/vt/proto/query"
 )
 
-// chosen is those rows of a source for which all conditions are true.
+// chosen is those rows of a source for which all conditions are true, without the columns that only the conditions are about.
 type chosen struct {
 	rows       rowdiff.Source
 	table      string
+	columns    int // of a row that is compared
 	conditions []plan.Condition
 	fields     []*querypb.Field // of the column of each condition
 }
 
 // choose puts conditions to the rows of a side, whose columns are fields; source are those of the source.
-func choose(rows rowdiff.Source, table string, conditions []plan.Condition, fields, source []*querypb.Field) rowdiff.Source {
+func choose(rows rowdiff.Source, table *plan.Table, conditions []plan.Condition, fields, source []*querypb.Field) rowdiff.Source {
 	if len(conditions) == 0 {
 		return rows
 	}
-	c := &chosen{rows: rows, table: table, conditions: conditions}
+	c := &chosen{rows: rows, table: table.Name, columns: len(table.Columns), conditions: conditions}
 	for i := range conditions {
 		field := fields[conditions[i].Column]
 		if conditions[i].LikeSource {
@@ -52,6 +53,7 @@ func (c *chosen) Next(ctx context.Context) (*scan.Batch, error) {
 			return nil, vterrors.Wrapf(err, "table %s", c.table)
 		}
 		if b.Len() > 0 {
+			b.Truncate(c.columns)
 			return b, nil
 		}
 		b.Release()

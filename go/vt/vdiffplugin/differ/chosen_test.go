@@ -81,12 +81,27 @@ func TestChosen(t *testing.T) {
 	rows := func() *batches { return &batches{"x,X", "x ,x,a,-,b", "-", "c,X "} }
 	want := []string{"x ", "a", "b", "c", "X "}
 	source := fields("utf8mb4_general_ci")
-	assert.Equal(t, want, read(choose(rows(), "t", built.SourceConditions, source, source)))
-	assert.Equal(t, want, read(choose(rows(), "t", built.TargetConditions, fields("utf8mb4_bin"), source)))
+	assert.Equal(t, want, read(choose(rows(), built, built.SourceConditions, source, source)))
+	assert.Equal(t, want, read(choose(rows(), built, built.TargetConditions, fields("utf8mb4_bin"), source)))
 	all := rows()
-	assert.Same(t, all, choose(all, "t", nil, source, source), "the common path is as short as it was")
+	assert.Same(t, all, choose(all, built, nil, source, source), "the common path is as short as it was")
+
+	// The rule selects id alone: the text arrives to be judged, and no comparison sees it.
+	unselected, err := plan.Build(plan.Input{
+		Rule: &binlogdatapb.Rule{Match: "t", Filter: "select id from t where s <> 'x'"}, Source: table("utf8mb4_general_ci"),
+		Target:       &plan.TableSchema{Name: "t", Columns: table("utf8mb4_bin").Columns[:1], Key: []string{"id"}, KeyUnique: true, Unique: []plan.UniqueIndex{{Name: "PRIMARY", Columns: []string{"id"}}}},
+		SourceShards: 1, Parser: sqlparser.NewTestParser(), Collations: env,
+	})
+	require.NoError(t, err)
+	b, err := choose(rows(), unselected, unselected.SourceConditions, source, source).Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, b.Len())
+	for i, id := range []string{"0", "2", "4"} {
+		assert.Equal(t, scan.Row{Lengths: []int32{1}, Values: []byte(id)}, b.Row(i))
+	}
+	b.Release()
 
 	unknown := []*querypb.Field{source[0], {Name: "s", Type: sqltypes.VarChar}}
-	_, err = choose(rows(), "t", built.SourceConditions, unknown, unknown).Next(t.Context())
+	_, err = choose(rows(), built, built.SourceConditions, unknown, unknown).Next(t.Context())
 	assert.ErrorContains(t, err, "table t: VReplication cannot put its condition s != 'x' to a row")
 }

@@ -96,9 +96,9 @@ func (j *job) compare(ctx context.Context, vs *views) (res result) {
 	a := &attempt{job: j, ctx: ctx, opened: vs.opened, saved: time.Now()}
 	sources := make([]rowdiff.Source, len(vs.sources))
 	for i, s := range vs.sources {
-		sources[i] = choose(s, j.table.Name, j.table.SourceConditions, s.Fields(), s.Fields())
+		sources[i] = choose(s, j.table, j.table.SourceConditions, s.Fields(), s.Fields())
 	}
-	target := choose(vs.target, j.table.Name, j.table.TargetConditions, vs.target.Fields(), vs.sources[0].Fields())
+	target := choose(vs.target, j.table, j.table.TargetConditions, vs.target.Fields(), vs.sources[0].Fields())
 	// Progress enforces the age while rows are compared; where none are, the context does.
 	compareCtx, cancel := ctx, func() {}
 	if limit, cause := j.maxAge(); cause != nil {

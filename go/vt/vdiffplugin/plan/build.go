@@ -54,6 +54,8 @@ type builder struct {
 	sourceWhere []sqlparser.Expr
 	// The conditions that are put to arriving rows instead.
 	sourceConditions, targetConditions []Condition
+	// judgedColumns are the columns that the source sends for sourceConditions only.
+	judgedColumns []string
 	// disagree is the first condition about which MySQL and VReplication may disagree.
 	disagree string
 }
@@ -95,6 +97,7 @@ func Build(in Input) (*Table, error) {
 		TargetFilter: conditions(b.targetFilter),
 
 		SourceConditions: b.sourceConditions,
+		SourceJudged:     len(b.judgedColumns),
 		TargetConditions: b.targetConditions,
 	}
 	if k.ordered {
@@ -126,6 +129,9 @@ func (b *builder) sourceQuery(k *keys) string {
 	}
 	for _, c := range b.cols {
 		sel.AddSelectExpr(c.sourceSelect())
+	}
+	for _, name := range b.judgedColumns {
+		sel.AddSelectExpr(&sqlparser.AliasedExpr{Expr: sqlparser.NewColName(name)})
 	}
 	return sqlparser.String(sel)
 }

@@ -19,7 +19,8 @@ import (
 // MySQL cannot be asked instead: for a vstreamer 'x ' <> 'x' is true under every collation, for MySQL only under one that
 // does not pad. VStreamRows gives its where clause to MySQL too, and so returns only the rows for which both say yes.
 type Condition struct {
-	// Column is the index in Table.Columns, SQL the condition in the names of the rule.
+	// Column is the index in Table.Columns, or behind them that of one of Table.SourceJudged; SQL is the condition in the names of
+	// the rule.
 	Column int
 	SQL    string
 	// LikeSource is set where the target's values are judged by the type and the collation of the source's column, as the rows

@@ -96,17 +96,49 @@ func TestConditionWays(t *testing.T) {
 	f("s != 5", "int", "bigint", true, "query", "query")
 }
 
-// TestConditionUnselected tests that a condition on a column that does not arrive as it is stays with the row streams.
+// TestConditionUnselected tests that a column that the rule does not select is sent by the source to be judged, once for all of its
+// conditions, and that MySQL decides where it decides as VReplication does or where the rule converts the column.
 func TestConditionUnselected(t *testing.T) {
-	const source = "create table t(id int primary key, s varchar(9) character set latin1)"
-	plan := build(t, "select id from t where s != 'x'", source, "create table t(id int primary key)")
+	const source = "create table t(id int primary key, s varchar(9) character set latin1, n int, d datetime)"
+	f := func(query, target, wantQuery string, wantColumns ...int) *Table {
+		t.Helper()
+		plan := build(t, query, source, "create table t("+target+")")
+		assert.Equal(t, wantQuery, plan.SourceQuery)
+		var columns []int
+		for _, c := range plan.SourceConditions {
+			columns = append(columns, c.Column)
+			assert.False(t, c.LikeSource)
+		}
+		assert.Equal(t, wantColumns, columns)
+		assert.Empty(t, plan.TargetConditions)
+		return plan
+	}
+	const id = "id int primary key"
+	plan := f("select id from t where s != 'x'", id, "select id, s from t", 1)
 	require.Nil(t, plan.Digest)
-	require.Equal(t, "select id from t where s != 'x'", plan.SourceQuery)
 	require.Equal(t, "select id from t", plan.TargetQuery)
-	require.Empty(t, append(plan.SourceConditions, plan.TargetConditions...))
-	plan = build(t, "select id, convert(s using utf8mb4) as s from t where s != 'x'", source, "create table t(id int primary key, s varchar(9))")
+	require.Equal(t, 1, plan.SourceJudged)
+	require.Len(t, plan.Columns, 1)
+	require.Empty(t, plan.TargetFilter)
+	plan = f("select id from t where n != '5' and S > 'a' and n != 6 and s < 'x' and in_keyrange(id, 'hash', '-80')", id,
+		"select id, n, s from t where n != 6 and in_keyrange(id, 'hash', '-80')", 1, 2, 2)
+	require.Equal(t, 2, plan.SourceJudged)
+	plan = f("select count(*) as c, n as id from t where s != 'x' group by id", "id int primary key, c int", "select 1 as c, n as id, s from t", 2)
+	require.Equal(t, 1, plan.SourceJudged)
+	plan = f("select sum(n) as c, id from t where n > '5' group by id", "id int primary key, c int", "select n as c, id, n from t", 2)
+	require.Equal(t, 1, plan.SourceJudged)
+
+	for _, condition := range []string{"s = 'x'", "s in ('x', 'y')", "n != 5", "s is not null"} {
+		plan = f("select id from t where "+condition, id, "select id from t where "+condition)
+		require.Zero(t, plan.SourceJudged)
+		require.Equal(t, condition[0] == 'n' || condition == "s is not null", plan.Digest != nil)
+	}
+	plan = f("select id, convert(s using utf8mb4) as s from t where s != 'x'", id+", s varchar(9)",
+		"select id, convert(s using utf8mb4) as s from t where s != 'x'")
 	require.Nil(t, plan.Digest)
-	require.Empty(t, append(plan.SourceConditions, plan.TargetConditions...))
+	plan = f("select id, convert_tz(d, 'UTC', 'US/Pacific') as d from t where d > '2020-1-1'", id+", d datetime",
+		"select id, convert_tz(d, 'UTC', 'US/Pacific') as d from t where d > '2020-1-1'")
+	require.Nil(t, plan.Digest)
 }
 
 // TestConditionPass tests that a condition decides as a vstreamer does: text is not padded, NULL passes nothing but IS NULL, and a

@@ -47,8 +47,8 @@ func (b *builder) setFilters() {
 // judges says how rows are chosen by a condition on each side: by their row stream, or by a Condition when there is one. agreed says
 // that the streams' MySQL alone could do it.
 //
-// A column of the source that is not selected as it is cannot be judged here. Then the streams choose, and do not see rows that MySQL
-// alone would leave out.
+// The source sends a column that the rule does not select for this alone. What the rule converts cannot be had as it is: then the
+// streams choose, and do not see rows that MySQL alone would leave out.
 func (b *builder) judges(expr sqlparser.Expr) (onSource, onTarget *Condition, agreed bool) {
 	name, t, ok := parseTest(expr)
 	i := b.in.Source.Column(name)
@@ -57,12 +57,17 @@ func (b *builder) judges(expr sqlparser.Expr) (onSource, onTarget *Condition, ag
 	}
 	source := b.in.Source.Columns[i].ColumnType
 	agreed = t.exact(source, b.in.Collations)
+	condition := Condition{SQL: sqlparser.String(expr), test: t, env: b.in.Collations}
 	n := b.projection(name)
 	if n < 0 || b.cols[n].sourceConverted {
-		return nil, nil, agreed
+		if agreed || t.narrow(source) || b.converts(name) {
+			return nil, nil, agreed
+		}
+		condition.Column = len(b.cols) + b.judged(b.in.Source.Columns[i].Name)
+		return &condition, nil, false
 	}
 	c := b.cols[n]
-	condition := Condition{Column: n, SQL: sqlparser.String(expr), test: t, env: b.in.Collations}
+	condition.Column = n
 	if !agreed && !t.narrow(source) {
 		onSource = &condition
 	}
@@ -79,6 +84,23 @@ func (b *builder) judges(expr sqlparser.Expr) (onSource, onTarget *Condition, ag
 		onTarget = &like
 	}
 	return onSource, onTarget, exact
+}
+
+// converts says whether the source converts a column for one of those that are compared: a row stream does so wherever it sends it.
+func (b *builder) converts(source string) bool {
+	return slices.ContainsFunc(b.cols, func(c *column) bool {
+		_, function := c.expr.(*sqlparser.FuncExpr)
+		return strings.EqualFold(c.reads(), source) && (function || c.sourceConverted)
+	})
+}
+
+// judged returns the index in b.judgedColumns of a column of the source that is sent to be judged only.
+func (b *builder) judged(source string) int {
+	if i := slices.Index(b.judgedColumns, source); i >= 0 {
+		return i
+	}
+	b.judgedColumns = append(b.judgedColumns, source)
+	return len(b.judgedColumns) - 1
 }
 
 // translate returns expr with the target's column names. unknown is the column of the source that no

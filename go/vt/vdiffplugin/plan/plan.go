@@ -16,7 +16,7 @@ type Table struct {
 	SourceName string
 
 	// SourceQuery and TargetQuery are the queries for VStreamRows. Their select lists have the same
-	// columns in the same order: Columns.
+	// columns in the same order: Columns. That of the source may have SourceJudged more behind them.
 	SourceQuery string
 	TargetQuery string
 	Columns     []Column
@@ -58,6 +58,10 @@ type Table struct {
 	// a row of that side's query.
 	SourceConditions []Condition
 	TargetConditions []Condition
+
+	// SourceJudged is how many columns a row of SourceQuery has behind those of Columns: what SourceConditions are about and the rule
+	// does not select. They are no part of the comparison.
+	SourceJudged int
 
 	// Aggregated is true when the rule groups rows: several source rows make one target row, and
 	// Column.Aggregate says how each column that is not in Key is made. A column that is neither in

@@ -88,6 +88,21 @@ func (b *Batch) Retain(keep func(Row) (bool, error)) error {
 	return nil
 }
 
+// Truncate leaves the first columns of every row.
+func (b *Batch) Truncate(columns int) {
+	start, size := 0, 0
+	for i, end := range b.ends {
+		kept := start
+		for _, n := range b.lengths[i*b.columns : i*b.columns+columns] {
+			kept += int(max(n, 0))
+		}
+		size += copy(b.values[size:], b.values[start:kept])
+		copy(b.lengths[i*columns:(i+1)*columns], b.lengths[i*b.columns:])
+		start, b.ends[i] = end, size
+	}
+	b.lengths, b.values, b.columns = b.lengths[:len(b.ends)*columns], b.values[:size], columns
+}
+
 // Release gives the memory back. Neither the batch nor a row of it may be used afterwards.
 func (b *Batch) Release() {
 	if cap(b.values) <= maxPooledBytes {
