@@ -184,7 +184,8 @@ func addOne(ctx context.Context, b *bed) error {
 }
 
 // TestMerge merges two shards into one: an ENUM key whose order is not that of its text and whose rows
-// are on one shard each, and a table without a key. (VReplication itself cannot merge the copies of a
+// are on one shard each, a table without a key, and one whose text is of another charset on one shard for a while: that is an
+// error of this table alone, which goes away with its cause. (VReplication itself cannot merge the copies of a
 // reference table: unit tests have those.)
 func TestMerge(t *testing.T) {
 	b := testBed(t)
@@ -195,27 +196,31 @@ func TestMerge(t *testing.T) {
 	schema := []string{
 		"create table m_enum (e enum('open','closed') not null, id bigint, primary key (e, id))",
 		"create table m_none (a int, b int)",
+		"create table m_text (id bigint primary key, v varchar(20))",
 		"create table n (n int primary key)",
 		"insert into n with recursive r as (select 1 as n union all select n + 1 from r where n < 1000) select n from r",
 		"insert into m_none select n % 10, 1 from n",
 	}
 	for shard, tablet := range map[string]*cluster.Tablet{"open": low, "closed": high} {
 		require.NoError(t, tablet.Exec(ctx, schema...))
-		require.NoError(t, tablet.Exec(ctx, "insert into m_enum select '"+shard+"', x.n * 5 + y.n from n x, n y where y.n <= 5"))
+		require.NoError(t, tablet.Exec(ctx, "insert into m_enum select '"+shard+"', x.n * 5 + y.n from n x, n y where y.n <= 5",
+			"insert into m_text select n * 2 + ('"+shard+"' = 'open'), 'café' from n"))
 	}
 	_, err := b.c.Vtctl(ctx, "ApplyVSchema", "--vschema", `{"sharded": true, "vindexes": {"hash": {"type": "hash"}}, "tables": {
 		"s1": {"column_vindexes": [{"column": "id", "name": "hash"}]}, "s2": {"column_vindexes": [{"column": "a", "name": "hash"}]},
 		"s3": {"column_vindexes": [{"column": "a", "name": "hash"}]}, "b1": {"column_vindexes": [{"column": "id", "name": "hash"}]},
-		"m_enum": {"column_vindexes": [{"column": "id", "name": "hash"}]}, "m_none": {"column_vindexes": [{"column": "a", "name": "hash"}]}}}`, targetName)
+		"m_enum": {"column_vindexes": [{"column": "id", "name": "hash"}]}, "m_none": {"column_vindexes": [{"column": "a", "name": "hash"}]},
+		"m_text": {"column_vindexes": [{"column": "id", "name": "hash"}]}}}`, targetName)
 	require.NoError(t, err)
 
 	w := b.c.Workflow("one", "merge")
-	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", targetName, "--tables", "m_enum,m_none"))
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", targetName, "--tables", "m_enum,m_none,m_text"))
 	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
 	diff, err := w.Diff(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counts("m_enum", 10_000, 0, 0, 0), diff.TableSummaryMap["m_enum"])
 	assert.Equal(t, counts("m_none", 2000, 0, 0, 0), diff.TableSummaryMap["m_none"])
+	assert.Equal(t, counts("m_text", 2000, 0, 0, 0), diff.TableSummaryMap["m_text"])
 
 	one := b.c.Primary("one", "0")
 	require.NoError(t, one.Exec(ctx, "delete from m_enum where e = 'closed' and id = 10", "delete from m_none where a = 4 limit 1"))
@@ -223,9 +228,28 @@ func TestMerge(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, counts("m_enum", 9999, 0, 1, 0), diff.TableSummaryMap["m_enum"])
 	assert.Equal(t, counts("m_none", 1999, 0, 1, 0), diff.TableSummaryMap["m_none"])
+
+	require.NoError(t, one.Exec(ctx, "update m_text set v = 'cafe' where id = 8"))
+	const convert = "alter table m_text modify v varchar(20) character set latin1"
+	require.NoError(t, high.Exec(ctx, convert))
+	uuid, err := w.VDiffCreate(ctx)
+	require.NoError(t, err)
+	diff, err = w.WaitVDiff(ctx, uuid, vdiff.ErrorState)
+	require.NoError(t, err)
+	for _, part := range []string{"m_text", "-80", "80-", "column v", "latin1"} {
+		assert.Contains(t, diff.Errors["0"], part)
+	}
+	assert.Equal(t, counts("m_enum", 9999, 0, 1, 0), diff.TableSummaryMap["m_enum"])
+	assert.Equal(t, counts("m_none", 1999, 0, 1, 0), diff.TableSummaryMap["m_none"])
+	require.NoError(t, low.Exec(ctx, convert))
+	diff, err = w.WaitVDiff(ctx, uuid, vdiff.CompletedState)
+	require.NoError(t, err)
+	assert.Equal(t, counts("m_enum", 9999, 0, 1, 0), diff.TableSummaryMap["m_enum"])
+	assert.Equal(t, counts("m_text", 1999, 1, 0, 0), diff.TableSummaryMap["m_text"])
 }
 
-// TestMaterialize compares a rollup, one by text whose case makes no difference, and a table with renamed and filtered columns.
+// TestMaterialize compares a rollup, one by text whose case makes no difference, one of sums of DOUBLE that were added up in another order, and
+// a table with renamed and filtered columns.
 func TestMaterialize(t *testing.T) {
 	b := testBed(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -238,15 +262,31 @@ func TestMaterialize(t *testing.T) {
 		 "create_ddl": "create table bytext (name varchar(20) collate utf8mb4_0900_ai_ci primary key, c int)"},
 		{"target_table": "bygbk", "source_expression": "select gbk, count(*) as c from cased2 group by gbk",
 		 "create_ddl": "create table bygbk (gbk varchar(20) character set gbk primary key, c int)"},
+		{"target_table": "floats", "source_expression": "select d, sum(f) as total, count(*) as c from measured group by d",
+		 "create_ddl": "create table floats (d int primary key, total double, c int)"},
 		{"target_table": "renamed", "source_expression": "select id as ident, v as val from s1 where n < 100",
 		 "create_ddl": "create table renamed (ident bigint primary key, val varchar(100))"}]`
 	require.NoError(t, b.source().Exec(ctx, "create table cased (id int primary key, name varchar(20))", "create table cased2 (id int primary key, gbk varchar(20) character set gbk)",
+		"create table measured (id int primary key, d int, f double)", "insert into measured select n, n % 3, if(n = 3, 1.5e9, n / 7e0) from numbers",
 		"insert into cased select n, elt(n % 4 + 1, 'one', 'ONE', 'two', 'Two') from numbers", "insert into cased2 select * from cased"))
 	_, err := b.c.Vtctl(ctx, "Materialize", "--workflow", "mat", "--target-keyspace", "one", "create", "--source-keyspace", sourceName, "--table-settings", settings)
 	require.NoError(t, err)
 	w := b.c.Workflow("one", "mat")
 	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "Materialize")) }()
 	require.NoError(t, w.WaitRunning(ctx))
+	// Replication takes off and adds on, where the sum of the rows as they are is rounded in another way.
+	require.NoError(t, b.source().Exec(ctx, "update measured set f = f + 0.1 where id % 5 = 0", "update measured set f = f - 0.3 where id % 2 = 0"))
+	require.NoError(t, cluster.WaitFor(ctx, "updates to be added up", 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		sums := make([]string, 2)
+		for i, query := range []string{"select round(sum(f), 3) from measured", "select round(sum(total), 3) from floats"} {
+			result, err := []*cluster.Tablet{b.source(), b.c.Primary("one", "0")}[i].Query(ctx, query)
+			if err != nil {
+				return false, err
+			}
+			sums[i] = result.Rows[0][0].ToString()
+		}
+		return sums[0] == sums[1], nil
+	}))
 	result, err := b.source().Query(ctx, "select count(*) from s1 where n < 100")
 	require.NoError(t, err)
 	filtered, err := result.Rows[0][0].ToInt64()
@@ -257,13 +297,16 @@ func TestMaterialize(t *testing.T) {
 	assert.Equal(t, counts("renamed", filtered, 0, 0, 0), diff.TableSummaryMap["renamed"])
 	assert.Equal(t, counts("bytext", 2, 0, 0, 0), diff.TableSummaryMap["bytext"])
 	assert.Equal(t, counts("bygbk", 2, 0, 0, 0), diff.TableSummaryMap["bygbk"])
+	assert.Equal(t, counts("floats", 3, 0, 0, 0), diff.TableSummaryMap["floats"])
 
 	require.NoError(t, b.c.Primary("one", "0").Exec(ctx, "update rollup set total = total + 1 where d = 2", "delete from renamed order by ident limit 3",
-		"update bytext set c = c - 1 where name = 'one'", "delete from bygbk where gbk = 'two'"))
+		"update bytext set c = c - 1 where name = 'one'", "delete from bygbk where gbk = 'two'",
+		"update floats set total = total + 0.75 where d = 1", "update floats set total = total - 0.75 where d = 0"))
 	diff, err = w.Diff(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counts("rollup", 4, 1, 0, 0), diff.TableSummaryMap["rollup"])
 	assert.Equal(t, counts("renamed", filtered-3, 0, 3, 0), diff.TableSummaryMap["renamed"])
 	assert.Equal(t, counts("bytext", 1, 1, 0, 0), diff.TableSummaryMap["bytext"])
 	assert.Equal(t, counts("bygbk", 1, 0, 1, 0), diff.TableSummaryMap["bygbk"])
+	assert.Equal(t, counts("floats", 1, 2, 0, 0), diff.TableSummaryMap["floats"])
 }

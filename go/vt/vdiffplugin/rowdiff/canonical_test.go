@@ -3,6 +3,8 @@
 package rowdiff
 
 import (
+	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -108,11 +110,26 @@ func TestSumsOfFloats(t *testing.T) {
 	f(double, double, []string{"1500000000", "0.75"}, "1500000000", false)
 	f(double, double, []string{"0.1", "0.2", "0.3"}, "0.6", true) // 0.6000000000000001 from the left
 	f(double, double, []string{"1e16", "1", "-1e16"}, "0", true)
-	f(double, double, []string{"1e16", "1", "-1e16"}, "64", false)
+	f(double, double, []string{"1e16", "1", "-1e16"}, "1024", false)
 	f(exact, double, []string{"0.10", "0.20", "0.30"}, "0.6000000000000001", true)
 	f(exact, double, []string{"1500000000.00", "0.75"}, "1500000000", false)
 	f(double, float, []string{"0.1", "0.2"}, "0.3", true)
 	f(double, float, []string{"100000", "20"}, "100000", false)
+
+	// Rows that were changed many times before they became what they are.
+	random, values := rand.New(rand.NewPCG(1, 2)), []float64{0.1, 1e6, 0.3}
+	total := 0.1 + 1e6 + 0.3
+	for range 4000 {
+		i, value := random.IntN(3), 1e6*random.Float64()
+		total += value - values[i]
+		values[i] = value
+	}
+	var rows []string
+	for _, value := range values {
+		rows = append(rows, strconv.FormatFloat(value, 'g', -1, 64))
+	}
+	f(double, double, rows, strconv.FormatFloat(total, 'g', -1, 64), true)
+	f(double, double, rows, strconv.FormatFloat(total+1e-6, 'g', -1, 64), false)
 }
 
 // Tests what is left of a sum of floats when all rows of its group are gone: a count of zero says so, and nothing else does.

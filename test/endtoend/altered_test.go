@@ -1,0 +1,88 @@
+// Copyright 2026 The vttablet-ext Authors. SPDX-License-Identifier: Apache-2.0
+
+package endtoend
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
+
+	"github.com/vttablet-ext/vttablet-ext/test/endtoend/cluster"
+)
+
+// TestAlteredRows stops a vdiff at its limit and gives the table a column whose values differ in rows that were compared already: a
+// checkpoint of the table as it was does not hold for it any more, and the rows are compared again.
+func TestAlteredRows(t *testing.T) {
+	b := testBed(t)
+	ctx := longContext(t)
+	require.NoError(t, addOne(ctx, b))
+	one := b.c.Primary("one", "0")
+	require.NoError(t, b.source().Exec(ctx, "create table altered (id int primary key, v varchar(20))", "insert into altered select n, 'v' from numbers"))
+	w := b.c.Workflow("one", "altered")
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "altered"))
+	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
+	uuid, err := w.VDiffCreate(ctx, "--limit", "400")
+	require.NoError(t, err)
+	s, err := w.WaitVDiff(ctx, uuid, vdiff.CompletedState)
+	require.NoError(t, err)
+	require.Equal(t, counts("altered", 400, 0, 0, 0), s.TableSummaryMap["altered"])
+	resume := func(limited int64, mismatched int64) {
+		t.Helper()
+		_, err = w.VDiff(ctx, "resume", uuid)
+		require.NoError(t, err)
+		s, err = w.WaitVDiff(ctx, uuid, vdiff.CompletedState)
+		require.NoError(t, err)
+		assert.Equal(t, counts("altered", limited-mismatched, mismatched, 0, 0), s.TableSummaryMap["altered"])
+	}
+	resume(800, 0)
+	// What an event of the source names must be on the target before.
+	for _, tablet := range []*cluster.Tablet{one, b.source()} {
+		require.NoError(t, tablet.Exec(ctx, "alter table altered add column extra int default 5"))
+	}
+	require.NoError(t, one.Exec(ctx, "update altered set extra = 6 where id in (7, 8, 9, 900)"))
+	resume(400, 3)
+	resume(800, 3)
+	resume(1000, 4)
+}
+
+// TestAlteredRanges does the same to a vdiff that was stopped in the middle of several lanes of ranges, one of which has verified the
+// rows that differ.
+func TestAlteredRanges(t *testing.T) {
+	b := testBed(t)
+	ctx := longContext(t)
+	r := reachMidTable(t, ctx, b)
+	_, err := r.w.VDiff(ctx, "stop", r.uuid)
+	require.NoError(t, err)
+	verified, err := b.target().Query(ctx, "select t.rows_compared from _vt.vdiff_table t join _vt.vdiff v on v.id = t.vdiff_id where v.vdiff_uuid = '"+r.uuid+"' and json_extract(t.report, '$.Checkpoint') is not null")
+	require.NoError(t, err)
+	require.Len(t, verified.Rows, 1, "there is a checkpoint")
+	require.NotEqual(t, "0", verified.Rows[0][0].ToString())
+
+	source, shards := b.source(), r.w.Primaries()
+	alter := func(ctx context.Context, tablets []*cluster.Tablet, change string) {
+		for _, tablet := range tablets {
+			require.NoError(t, tablet.Exec(ctx, "alter table b1 "+change))
+		}
+	}
+	alter(ctx, append(shards[:len(shards):len(shards)], source), "add column extra int default 5")
+	defer func() {
+		ctx := context.WithoutCancel(ctx)
+		b.cleanUp(t, b.big)
+		alter(ctx, append([]*cluster.Tablet{source}, shards...), "drop column extra")
+	}()
+	require.NoError(t, b.target().Exec(ctx, "update b1 set extra = 6 where id % 1000 = 7"))
+	result, err := b.target().Query(ctx, "select count(*) from b1 where extra = 6")
+	require.NoError(t, err)
+	changed, err := result.Rows[0][0].ToInt64()
+	require.NoError(t, err)
+	require.Greater(t, changed, int64(100), "more than one lane has some")
+	_, err = r.w.VDiff(ctx, "resume", r.uuid)
+	require.NoError(t, err)
+	s, err := r.w.WaitVDiff(ctx, r.uuid, vdiff.CompletedState)
+	require.NoError(t, err)
+	assert.Equal(t, counts("b1", bigRows-changed, changed, 0, 0), s.TableSummaryMap["b1"])
+}
