@@ -5,6 +5,7 @@ package endtoend
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -85,4 +86,35 @@ func TestAlteredRanges(t *testing.T) {
 	s, err := r.w.WaitVDiff(ctx, r.uuid, vdiff.CompletedState)
 	require.NoError(t, err)
 	assert.Equal(t, counts("b1", bigRows-changed, changed, 0, 0), s.TableSummaryMap["b1"])
+}
+
+// TestAlteredMeanwhile changes a table that a running vdiff has completed while another one, which is compared row by row, waits for a lock: the
+// verdict of the first would be one about the table as it was, so that it is compared again before the vdiff ends.
+func TestAlteredMeanwhile(t *testing.T) {
+	b := testBed(t)
+	ctx := longContext(t)
+	require.NoError(t, addOne(ctx, b))
+	one := b.c.Primary("one", "0")
+	require.NoError(t, b.source().Exec(ctx, "create table early (name varchar(20) collate utf8mb4_bin primary key)", "insert into early select concat('Name ', n) from numbers",
+		"create table late (id int primary key, n int)", "insert into late select n, n from numbers"))
+	w := b.c.Workflow("one", "meanwhile")
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "early,late"))
+	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
+	require.NoError(t, one.Exec(ctx, "alter table late modify n varchar(20)"))
+	unlock := hold(t, ctx, b.source(), "begin", "update late set n = 0 where id = 1")
+	uuid, err := w.VDiffCreate(ctx, "--tablet-types", "primary")
+	require.NoError(t, err)
+	require.NoError(t, cluster.WaitFor(ctx, "the first table to be completed", 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+		result, err := one.Query(ctx, "select t.state from _vt.vdiff_table t join _vt.vdiff v on v.id = t.vdiff_id where v.vdiff_uuid = '"+uuid+"' and t.table_name = 'early'")
+		return err == nil && len(result.Rows) == 1 && result.Rows[0][0].ToString() == string(vdiff.CompletedState), err
+	}))
+	for _, tablet := range []*cluster.Tablet{one, b.source()} {
+		require.NoError(t, tablet.Exec(ctx, "alter table early modify name varchar(20) collate utf8mb4_0900_ai_ci, add column extra int default 5"))
+	}
+	require.NoError(t, one.Exec(ctx, "update early set extra = 6 where name in ('name 7', 'name 8')", "delete from early where name = 'Name 9'"))
+	unlock()
+	s, err := w.WaitVDiff(ctx, uuid, vdiff.CompletedState)
+	require.NoError(t, err)
+	assert.Equal(t, counts("early", 997, 2, 1, 0), s.TableSummaryMap["early"])
+	assert.Equal(t, counts("late", 1000, 0, 0, 0), s.TableSummaryMap["late"])
 }

@@ -22,69 +22,130 @@ import (
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 )
 
-// plan makes a job for every table of the workflow that is not completed. Tables that cannot be
-// compared are recorded and returned as failed.
-func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err error) {
+// planned is a table of the workflow, with its record and its plan, or why it has none.
+type planned struct {
+	name   string
+	record *sidecar.Table
+	table  *plan.Table
+	err    error
+}
+
+// tables makes the plans of the selected tables of the workflow by the schemas as they are now.
+func (r *run) tables(ctx context.Context) ([]planned, error) {
 	r.obs.Waiting("the schemas of both sides")
 	defer r.obs.Waiting("")
 	selected, err := r.selectTables(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	source, err := r.sourceSchemas(ctx, selected)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	references, err := r.referenceTables(ctx)
 	if err != nil {
+		return nil, err
+	}
+	list := make([]planned, len(selected))
+	for i, s := range selected {
+		p := planned{name: s.Target.Name}
+		if p.err = source.unlike(s.SourceName); p.err == nil {
+			p.table, p.err = plan.Build(plan.Input{
+				Rule: s.Rule, Target: s.Target, Source: source.shards[0].Tables[s.SourceName],
+				SourceTimeZone: r.sourceTZ, TargetTimeZone: r.targetTZ,
+				Reference: references[s.SourceName], SourceShards: len(r.shards),
+				Parser: r.Env.Parser(), Collations: r.Env.CollationEnv(),
+			})
+		}
+		list[i] = p
+	}
+	return list, nil
+}
+
+// readRecords sets the records of the tables that have one.
+func (r *run) readRecords(ctx context.Context, list []planned) error {
+	records, err := r.Store.Tables(ctx, r.v.ID)
+	if err != nil {
+		return vterrors.Wrap(err, "reading the records of the tables")
+	}
+	byName := make(map[string]*sidecar.Table, len(records))
+	for _, record := range records {
+		byName[record.Name] = record
+	}
+	for i := range list {
+		list[i].record = byName[list[i].name]
+	}
+	return nil
+}
+
+// plan makes a job for every table of the workflow that is not completed. Tables that cannot be
+// compared are recorded and returned as failed.
+func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err error) {
+	list, err := r.tables(ctx)
+	if err != nil {
 		return nil, nil, err
 	}
-	names := make([]string, len(selected))
-	for i, s := range selected {
-		names[i] = s.Target.Name
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].name
 	}
 	if err := r.Store.EnsureTables(ctx, r.v.ID, names, r.v.Options.CoreOptions.UpdateTableStats); err != nil {
 		return nil, nil, vterrors.Wrap(err, "recording the tables")
 	}
-	records, err := r.Store.Tables(ctx, r.v.ID)
-	if err != nil {
-		return nil, nil, vterrors.Wrap(err, "reading the records of the tables")
+	if err := r.readRecords(ctx, list); err != nil {
+		return nil, nil, err
 	}
-	for _, s := range selected {
-		i := slices.IndexFunc(records, func(t *sidecar.Table) bool { return t.Name == s.Target.Name })
-		if i < 0 {
-			return nil, nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s has no record", s.Target.Name)
+	for _, p := range list {
+		if p.record == nil {
+			return nil, nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s has no record", p.name)
 		}
-		if records[i].State == vdiff.CompletedState {
+	}
+	return r.start(ctx, slices.DeleteFunc(list, func(p planned) bool { return p.record.State == vdiff.CompletedState }))
+}
+
+// altered makes a job for every completed table whose schema is no longer the one under which it was compared: of rows that a
+// new column has, or that another collation puts elsewhere, it says nothing. Tables of known, which failed, are left out.
+func (r *run) altered(ctx context.Context, known []tableError) (jobs []*job, failed []tableError, err error) {
+	list, err := r.tables(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.readRecords(ctx, list); err != nil {
+		return nil, nil, err
+	}
+	return r.start(ctx, slices.DeleteFunc(list, func(p planned) bool {
+		isKnown := slices.ContainsFunc(known, func(f tableError) bool { return f.table == p.name })
+		if isKnown || p.record == nil || p.record.State != vdiff.CompletedState { // nil: it was created after the run began
+			return true
+		}
+		done, err := report.Unmarshal(p.record.Report)
+		if err != nil || done.Plan == "" { // by the stock engine
+			return true
+		}
+		if p.err == nil && done.Plan != p.table.Fingerprint {
+			log.Warn(fmt.Sprintf("vdiff %s: table %s: its schema has changed while it was compared, comparing it again", r.v.UUID, p.name))
+		}
+		return p.err == nil && done.Plan == p.table.Fingerprint
+	}))
+}
+
+// start makes the jobs of tables.
+func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []tableError, err error) {
+	var names []string
+	for _, p := range list {
+		if p.err != nil {
+			failed = append(failed, r.failTable(ctx, p.name, p.err))
 			continue
 		}
-		if err := source.unlike(s.SourceName); err != nil {
-			failed = append(failed, r.failTable(ctx, s.Target.Name, err))
-			continue
-		}
-		t, err := plan.Build(plan.Input{
-			Rule: s.Rule, Target: s.Target, Source: source.shards[0].Tables[s.SourceName],
-			SourceTimeZone: r.sourceTZ, TargetTimeZone: r.targetTZ,
-			Reference: references[s.SourceName], SourceShards: len(r.shards),
-			Parser: r.Env.Parser(), Collations: r.Env.CollationEnv(),
-		})
-		if err != nil {
-			failed = append(failed, r.failTable(ctx, s.Target.Name, err))
-			continue
-		}
-		j := r.newJob(t, records[i])
+		j := r.newJob(p.table, p.record)
 		if j.limit > 0 && j.processed() >= j.limit {
 			// It reached --limit, and the tablet died before it could say so.
-			if err := r.Store.SetTableState(ctx, r.v.ID, t.Name, vdiff.CompletedState); err != nil {
+			if err := r.Store.SetTableState(ctx, r.v.ID, p.name, vdiff.CompletedState); err != nil {
 				return nil, nil, err
 			}
 			continue
 		}
-		jobs = append(jobs, j)
-	}
-	names = names[:0]
-	for _, j := range jobs {
-		names = append(names, j.table.Name)
+		jobs, names = append(jobs, j), append(names, p.name)
 	}
 	if err := r.Store.StartTables(ctx, r.v.ID, names); err != nil {
 		return nil, nil, vterrors.Wrap(err, "starting the tables")
