@@ -38,8 +38,13 @@ type column struct {
 	gen  func(r *rand.Rand) string
 }
 
-// serial makes rows of the table without a key unlike: VReplication deletes all equal rows at once there.
+// serial makes rows of the table without a key unlike where they are not to be equal: VReplication updates and deletes all equal rows at
+// once there.
 var serial atomic.Int64
+
+// twinsOf are the rows of the table without a key, by their identity modulo faultEvery, of which there are several equal ones.
+// Whoever changes them changes all of an identity.
+const twinsOf = 3
 
 // newSubjects are fresh tables of unlike keys.
 func newSubjects() []*subject {
@@ -66,7 +71,7 @@ func newSubjects() []*subject {
 			name: "s_none", ident: "a", rows: 1500, columns: noneColumns, keyless: true,
 			ddl:    "(a bigint not null, b varchar(60) not null, c datetime(3) not null, rev int not null default 0, key (a))",
 			fill:   "n, concat('first ', n), '2026-01-02 03:04:05.678', 0",
-			writes: []func(*subject, *rand.Rand) []string{insertUnkeyed, insertUnkeyed, updateUnkeyed, updateUnkeyed, deleteUnkeyed, moveUnkeyed},
+			writes: []func(*subject, *rand.Rand) []string{insertUnkeyed, insertUnkeyed, updateUnkeyed, updateUnkeyed, deleteUnkeyed, moveUnkeyed, insertTwins, insertTwins, doubleTwins, doubleTwins, updateTwins, deleteTwins, moveTwins},
 		},
 	}
 }
@@ -169,6 +174,19 @@ func (s *subject) free(r *rand.Rand) int64 {
 			return n
 		}
 	}
+}
+
+// single is an identity of the table without a key no row of which is equal to another, twin one with equal rows.
+func (s *subject) single(r *rand.Rand) int64 {
+	for {
+		if n := s.free(r); n%faultEvery != twinsOf {
+			return n
+		}
+	}
+}
+
+func (s *subject) twin(r *rand.Rand) int64 {
+	return twinsOf + faultEvery*r.Int64N(s.rows/faultEvery)
 }
 
 // span is a condition for some rows of the writers.

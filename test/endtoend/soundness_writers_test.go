@@ -129,24 +129,51 @@ func bigTransaction(s *subject, r *rand.Rand) []string {
 func insertUnkeyed(s *subject, r *rand.Rand) []string {
 	var statements []string
 	for range 1 + r.IntN(3)*r.IntN(10) {
-		statements = append(statements, fmt.Sprintf("insert into %s set a = %d, %s", s.name, s.free(r), s.assignments(r, true)))
+		statements = append(statements, fmt.Sprintf("insert into %s set a = %d, %s", s.name, s.single(r), s.assignments(r, true)))
 	}
 	return statements
 }
 
 // updateUnkeyed and the others below change one row at a time, lest two become equal.
 func updateUnkeyed(s *subject, r *rand.Rand) []string {
-	return []string{fmt.Sprintf("update %s set %s where a = %d limit 1", s.name, s.assignments(r, false), s.free(r))}
+	return []string{fmt.Sprintf("update %s set %s where a = %d limit 1", s.name, s.assignments(r, false), s.single(r))}
 }
 
 func deleteUnkeyed(s *subject, r *rand.Rand) []string {
 	var statements []string
 	for range 1 + r.IntN(3)*r.IntN(10) {
-		statements = append(statements, fmt.Sprintf("delete from %s where a = %d limit 1", s.name, s.free(r)))
+		statements = append(statements, fmt.Sprintf("delete from %s where a = %d limit 1", s.name, s.single(r)))
 	}
 	return statements
 }
 
 func moveUnkeyed(s *subject, r *rand.Rand) []string {
-	return []string{fmt.Sprintf("update %s set a = %d where a = %d limit 1", s.name, s.free(r), s.free(r))}
+	return []string{fmt.Sprintf("update %s set a = %d where a = %d limit 1", s.name, s.single(r), s.single(r))}
+}
+
+func insertTwins(s *subject, r *rand.Rand) []string {
+	row := fmt.Sprintf("insert into %s set a = %d, %s", s.name, s.twin(r), s.assignments(r, true))
+	statements := []string{row}
+	for range 1 + r.IntN(3) {
+		statements = append(statements, row)
+	}
+	return statements
+}
+
+// doubleTwins adds rows that are equal to those of an identity.
+func doubleTwins(s *subject, r *rand.Rand) []string {
+	return []string{fmt.Sprintf("insert into %s (a, b, c, rev) select a, b, c, rev from %[1]s where a = %d limit %d", s.name, s.twin(r), 1+r.IntN(2))}
+}
+
+func updateTwins(s *subject, r *rand.Rand) []string {
+	return []string{fmt.Sprintf("update %s set %s where a = %d", s.name, s.assignments(r, false), s.twin(r))}
+}
+
+func deleteTwins(s *subject, r *rand.Rand) []string {
+	return []string{fmt.Sprintf("delete from %s where a = %d", s.name, s.twin(r))}
+}
+
+// moveTwins sends all rows of an identity, often to the other shard of the target.
+func moveTwins(s *subject, r *rand.Rand) []string {
+	return []string{fmt.Sprintf("update %s set a = %d where a = %d", s.name, s.twin(r), s.twin(r))}
 }
