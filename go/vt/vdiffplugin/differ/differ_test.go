@@ -49,6 +49,7 @@ func TestIsPermanent(t *testing.T) {
 	}
 	f(sqlerror.NewSQLError(sqlerror.ERNoSuchTable, "42S02", "Table 'x.t' doesn't exist"), true)
 	f(sqlerror.NewSQLError(sqlerror.ERAccessDeniedError, "28000", "no"), true)
+	f(sqlerror.NewSQLError(sqlerror.ERWrongValue, "HY000", "Incorrect DATETIME value: '0000-00-00 12:07:35'"), true)
 	f(sqlerror.NewSQLError(sqlerror.ERLockWaitTimeout, "HY000", "Lock wait timeout exceeded"), false)
 	f(sqlerror.NewSQLError(sqlerror.CRServerGone, "HY000", "gone"), false)
 	f(errors.New("connection refused"), false)

@@ -222,7 +222,7 @@ func isPermanent(err error) bool {
 	}
 	switch se.Number() {
 	case sqlerror.ERNoSuchTable, sqlerror.ERBadDb, sqlerror.ERBadFieldError, sqlerror.ERAccessDeniedError,
-		sqlerror.ERTableAccessDenied, sqlerror.ERDBAccessDenied, sqlerror.ERParseError:
+		sqlerror.ERTableAccessDenied, sqlerror.ERDBAccessDenied, sqlerror.ERParseError, sqlerror.ERWrongValue:
 		return true
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/encoding/prototext"
 
@@ -35,6 +36,13 @@ func EncodeLastPK(t *Table, row []sqltypes.Value) ([]byte, error) {
 	if len(row) != len(t.Columns) {
 		return nil, fmt.Errorf("lastpk of table %s: a row of %d columns, not %d", t.Name, len(row), len(t.Columns))
 	}
+	for _, key := range [][]int{targetSide.key(t), sourceSide.key(t)} {
+		for _, i := range key {
+			if column := &t.Columns[i]; !column.isLiteral(row[i]) {
+				return nil, fmt.Errorf("table %s: %w: column %s has a date that MySQL may refuse as a literal", t.Name, ErrNoCheckpoint, column.Name)
+			}
+		}
+	}
 	lastPK := &tabletmanagerdatapb.VDiffTableLastPK{Target: encodeSide(t, targetSide, row)}
 	if t.sidesDiffer() {
 		lastPK.Source = encodeSide(t, sourceSide, row)
@@ -47,6 +55,24 @@ func EncodeLastPK(t *Table, row []sqltypes.Value) ([]byte, error) {
 		return nil, fmt.Errorf("table %s: %w: %d bytes", t.Name, ErrLastPKTooLong, len(text))
 	}
 	return text, nil
+}
+
+// isLiteral says whether MySQL takes a value for a literal whatever its sql_mode is: a column may hold dates that are none, as 2020-00-00
+// or, with ALLOW_INVALID_DATES, 2020-02-31, and "Incorrect DATETIME value" is the answer when it is compared with one.
+func (c *Column) isLiteral(value sqltypes.Value) bool {
+	if value.IsNull() {
+		return true
+	}
+	for _, t := range []querypb.Type{c.Source.Type, c.Target.Type} {
+		switch t {
+		case sqltypes.Date, sqltypes.Datetime, sqltypes.Timestamp:
+			text := value.ToString()
+			if at, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))]); err != nil || at.Year() == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // DecodeLastPK reads a stored lastpk, written here or by the stock engine, into the Lastpk of each

@@ -82,6 +82,34 @@ func TestLastPKTooLong(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoCheckpoint)
 }
 
+// TestLastPKDates tests that no stream is told to begin behind a date that MySQL may refuse to compare with: with zeros in it, or of a day
+// that is none.
+func TestLastPKDates(t *testing.T) {
+	f := func(source, target, value string, ok bool) {
+		t.Helper()
+		plan := build(t, "", "create table t(id int, d "+source+" not null, primary key(id,d))", "create table t(id int, d "+target+" not null, primary key(id,d))")
+		_, err := EncodeLastPK(plan, []sqltypes.Value{sqltypes.NewInt32(1), sqltypes.MakeTrusted(plan.Columns[1].Target.Type, []byte(value))})
+		if ok {
+			require.NoError(t, err)
+			return
+		}
+		require.ErrorIs(t, err, ErrNoCheckpoint)
+	}
+	for _, date := range []string{"2024-02-29", "1000-01-01", "9999-12-31"} {
+		f("date", "date", date, true)
+		f("datetime(3)", "datetime(3)", date+" 23:59:59.999", true)
+		f("timestamp", "timestamp", date+" 00:00:00", true)
+	}
+	for _, date := range []string{"0000-00-00", "2020-00-00", "2020-01-00", "0000-01-01", "2023-02-29", "", "2020"} {
+		f("date", "date", date, false)
+		f("datetime", "datetime", date+" 12:07:35", false)
+		f("timestamp", "timestamp", date+" 00:00:00", false)
+		f("datetime", "date", date, false)
+	}
+	f("varchar(20)", "varchar(20)", "0000-00-00", true)
+	f("year", "year", "0000", true)
+}
+
 // TestDecodeLastPK tests that whatever does not fit the table is refused: it would make the stream
 // start somewhere else, or its query something else.
 func TestDecodeLastPK(t *testing.T) {
