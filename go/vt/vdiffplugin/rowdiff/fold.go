@@ -51,6 +51,8 @@ type sum struct {
 	float   float64
 	size    float64 // of the absolute values of what was added
 	any     bool    // a value that is not NULL was added
+	// fraction says that one of them was no whole number.
+	fraction bool
 }
 
 func newFold(c *comparer, sources []Source, target Source, sink Sink, opts Options) *fold {
@@ -221,6 +223,7 @@ func (s *sum) add(col *column, row scan.Row, i int) error {
 			return err
 		}
 		s.size += math.Abs(x)
+		s.fraction = s.fraction || x != math.Trunc(x)
 		if sqltypes.IsFloat(col.Source.Type) {
 			s.float += x
 			return nil
@@ -379,12 +382,19 @@ func sameSum(col *column, s, t []byte, slack float64) bool {
 // slack is how much the sum of floats may differ from that of the target, since the order in which floats are added is not known: each
 // addition rounds to the precision of the type, of a number that is no larger than the sum of the absolute values (Higham, Accuracy
 // and Stability of Numerical Algorithms, 2nd ed., section 4.2). drift is for the additions that no row shows: an update takes off
-// and adds on, and some thousand of them round as far as their square root. A FLOAT is read as it is printed, with six digits.
+// and adds on, and what some hundreds of them round is mostly within it. Of whole numbers that a double has, none is as small as a rounding. A
+// FLOAT is read as it is printed, with six digits, which is more than what it drifts.
 func (s *sum) slack(col *column, rows int64) float64 {
 	const drift = 64
-	perRow, once := 0x1p-52, 0.0
-	if col.Target.Type == sqltypes.Float32 {
-		perRow, once = 0x1p-23, 1e-5
+	switch {
+	case math.IsInf(s.size, 0):
+		return 0
+	case col.Target.Type == sqltypes.Float32:
+		return (0x1p-23*float64(rows+1) + 1e-5) * s.size
 	}
-	return (perRow*float64(rows+drift) + once) * s.size
+	slack := 0x1p-52 * float64(rows+drift) * s.size
+	if !s.fraction && s.size < 1<<53 {
+		return min(slack, 0.5)
+	}
+	return slack
 }
