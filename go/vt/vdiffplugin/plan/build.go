@@ -108,7 +108,7 @@ func Build(in Input) (*Table, error) {
 		t.Columns = append(t.Columns, c.Column)
 	}
 	t.Digest, t.NotDigestible = b.digest(k)
-	if t.Fingerprint, err = t.fingerprint(in.Rule.GetFilter()); err != nil {
+	if t.Fingerprint, err = t.fingerprint(in.Rule.GetFilter(), b.readColumns()); err != nil {
 		return nil, unfit("table %s: %v", t.Name, err)
 	}
 	return t, nil

@@ -15,7 +15,7 @@ func TestFingerprint(t *testing.T) {
 	f := func(filter, source, target string, wantSame bool) {
 		t.Helper()
 		first, other := build(t, "", table, table), build(t, filter, source, target)
-		require.Len(t, first.Fingerprint, 32)
+		require.Len(t, first.Fingerprint, len(fingerprintVersion)+33)
 		require.Equal(t, wantSame, first.Fingerprint == other.Fingerprint)
 	}
 	f("", table, table, true)
@@ -41,7 +41,43 @@ func TestFingerprint(t *testing.T) {
 	require.Equal(t, build(t, "select v, count(*) as x from t group by v", table, table).Fingerprint, build(t, "select v, count(*) as x from t group by v", table, table).Fingerprint)
 	width := build(t, "", table, table)
 	width.Columns[1].Source.ColumnType = "int(11)"
-	again, err := width.fingerprint("")
+	again, err := width.fingerprint("", nil)
 	require.NoError(t, err)
 	require.Equal(t, width.Fingerprint, again, "not all versions of MySQL show the width")
+}
+
+// TestFingerprintOfRead tests that the type and the collation of a column by which the rule chooses rows are part of the fingerprint,
+// selected or not: another collation chooses other rows.
+func TestFingerprintOfRead(t *testing.T) {
+	f := func(filter, columns string) {
+		t.Helper()
+		of := func(s string) string {
+			return build(t, filter, "create table t(id int primary key, s "+s+")", "create table t("+columns+")").Fingerprint
+		}
+		ci := of("varchar(9) collate utf8mb4_general_ci")
+		require.Equal(t, ci, of("varchar(9) collate utf8mb4_general_ci"))
+		require.NotEqual(t, ci, of("varchar(9) collate utf8mb4_bin"))
+		require.NotEqual(t, ci, of("varbinary(9)"))
+	}
+	const id = "id int primary key"
+	f("select id from t where s <> 'x'", id)
+	f("select id from t where s = 'x' and id > 1", id)
+	f("select id from t where in_keyrange(s, 'xxhash', '-80')", id)
+	f("select id, s from t where s <> 'x'", id+", s varchar(9) collate utf8mb4_bin")
+}
+
+// TestHasFingerprint tests that a fingerprint of another version is told from one of another plan.
+func TestHasFingerprint(t *testing.T) {
+	table := build(t, "", "create table t(id int primary key)", "create table t(id int primary key)")
+	f := func(fingerprint string, wantSame, wantKnown bool) {
+		t.Helper()
+		same, known := table.HasFingerprint(fingerprint)
+		require.Equal(t, wantSame, same)
+		require.Equal(t, wantKnown, known)
+	}
+	f(table.Fingerprint, true, true)
+	f(fingerprintVersion+":00", false, true)
+	f("0:00", false, false)
+	f("d97b36a2d97b36a2d97b36a2d97b36a2", false, false)
+	f("", false, false)
 }
