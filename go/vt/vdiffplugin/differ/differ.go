@@ -142,24 +142,10 @@ func (d *Differ) Run(ctx context.Context, v *sidecar.VDiff, obs Observer) error 
 	defer closeTopo()
 
 	jobs, failed, err := r.plan(ctx)
-	for round := 0; err == nil; round++ {
-		var more []tableError
-		if more, err = r.compare(ctx, jobs); err != nil {
-			break
-		}
-		failed = append(failed, more...)
-		if jobs, more, err = r.altered(ctx, failed); err != nil {
-			break
-		}
-		failed = append(failed, more...)
-		if len(jobs) == 0 {
-			return r.recordFailed(ctx, failed)
-		}
-		if round == maxAltered {
-			return r.recordFailed(ctx, append(failed, r.stillAltered(ctx, jobs)...))
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return r.untilUnaltered(ctx, jobs, failed, r.compare)
 }
 
 // compare compares tables and returns those that failed.
@@ -177,18 +163,6 @@ func (r *run) compare(ctx context.Context, jobs []*job) ([]tableError, error) {
 		return nil, err
 	}
 	return s.failed, nil
-}
-
-// maxAltered is how often in a run tables are compared again because their schema has changed.
-const maxAltered = 3
-
-// stillAltered is the errors of tables whose schemas do not come to rest.
-func (r *run) stillAltered(ctx context.Context, jobs []*job) (failed []tableError) {
-	for _, j := range jobs {
-		failed = append(failed, r.failTable(ctx, j.table.Name, sidecar.AsTransient(vterrors.Errorf(vtrpcpb.Code_ABORTED,
-			"its schema changed each of the %d times that it was compared; it is compared again at the next try", maxAltered+1))))
-	}
-	return failed
 }
 
 // abandonedWait is how long the end of a run waits for streams whose opening it gave up.

@@ -3,6 +3,7 @@
 package differ
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,18 +94,19 @@ func (j *job) compare(ctx context.Context, vs *views) (res result) {
 	start := time.Now()
 	defer func() { j.r.obs.Phase(j.table.Name, phaseCompare, time.Since(start)) }()
 
-	a := &attempt{job: j, ctx: ctx, opened: vs.opened, saved: time.Now()}
 	sources := make([]rowdiff.Source, len(vs.sources))
 	for i, s := range vs.sources {
 		sources[i] = choose(s, j.table, j.table.SourceConditions, s.Fields(), s.Fields())
 	}
 	target := choose(vs.target, j.table, j.table.TargetConditions, vs.target.Fields(), vs.sources[0].Fields())
-	// Progress enforces the age while rows are compared; where none are, the context does.
-	compareCtx, cancel := ctx, func() {}
+	// Progress enforces the age while rows are compared; where none are, the watchdog does.
+	compareCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a := &attempt{job: j, ctx: ctx, opened: vs.opened, saved: time.Now(), from: j.lastPK, giveUp: cancel}
 	if limit, cause := j.maxAge(); cause != nil {
-		compareCtx, cancel = context.WithDeadlineCause(ctx, vs.opened.Add(limit+ageGrace), cause)
+		a.watchdog = time.AfterFunc(time.Until(vs.opened.Add(limit+ageGrace)), func() { cancel(cause) })
+		defer a.watchdog.Stop()
 	}
-	defer cancel()
 	done, err := rowdiff.Compare(compareCtx, j.table, j.merge, sources, target, newSink(j, vs), rowdiff.Options{
 		MaxRows: j.left(), After: j.after, MemoryLimit: j.r.MemoryLimit, Weigher: j.r, Passes: j.passes, Pass: j.pass, Progress: a.progress,
 	})
@@ -182,6 +184,10 @@ type attempt struct {
 	saved   time.Time // when the last checkpoint was
 	counted int64     // rows told to the observer
 	tooOld  error     // why the read views were given up
+	from    []byte    // the lastpk at its beginning
+	giveUp  context.CancelCauseFunc
+	// watchdog gives the read views up when they have become too old without a row; nil when they may grow old.
+	watchdog *time.Timer
 }
 
 // count tells the observer of the rows up to done.
@@ -200,11 +206,20 @@ func (a *attempt) progress(done int64, last scan.Row) error {
 		return nil
 	}
 	a.saved = now
-	if tooOld := a.job.tooOld(now.Sub(a.opened)); tooOld != nil {
-		// A key that is too long to be stored is no place to go on from: the next one may be.
-		if _, err := a.job.encode(last); err == nil || !a.job.checkpoints() {
+	age := now.Sub(a.opened)
+	if limit, tooOld := a.job.maxAge(); tooOld != nil && age > limit {
+		_, err := a.job.encode(last)
+		switch {
+		case err == nil || !a.job.checkpoints():
 			a.tooOld = tooOld
 			return rowdiff.ErrStop
+		case a.job.maxDiff() > 0 && age > a.job.maxDiff()+ageGrace:
+			a.giveUp(errMaxDiff)
+			return errMaxDiff
+		case tooOld == errSnapshotAge:
+			// The key of this row cannot be stored: the next one may be. Until then the read views live on, as long as rows arrive, for
+			// new ones would begin where these began.
+			a.watchdog.Reset(limit + ageGrace)
 		}
 	}
 	a.job.r.obs.Waiting("")
@@ -219,26 +234,23 @@ var (
 // ageGrace is how long after their time read views are given up in which no row arrives.
 const ageGrace = 10 * time.Second
 
+// maxDiff is --max-diff-duration, 0 for no bound.
+func (j *job) maxDiff() time.Duration {
+	return time.Duration(max(j.r.v.Options.CoreOptions.MaxDiffSeconds, 0)) * time.Second
+}
+
 // maxAge is the age at which read views are to be given up, and the error that says why; nil when
 // there is none.
 func (j *job) maxAge() (time.Duration, error) {
-	limit, cause := time.Duration(0), error(nil)
-	if s := j.r.v.Options.CoreOptions.MaxDiffSeconds; s > 0 {
-		limit, cause = time.Duration(s)*time.Second, errMaxDiff
+	limit, cause := j.maxDiff(), error(nil)
+	if limit > 0 {
+		cause = errMaxDiff
 	}
 	// A table that cannot be continued would begin for ever: for it only the operator's own bound holds.
 	if j.checkpoints() && j.r.MaxSnapshotAge > 0 && (cause == nil || j.r.MaxSnapshotAge < limit) {
 		limit, cause = j.r.MaxSnapshotAge, errSnapshotAge
 	}
 	return limit, cause
-}
-
-// tooOld says why read views of that age are to be given up, if they are.
-func (j *job) tooOld(age time.Duration) error {
-	if limit, cause := j.maxAge(); cause != nil && age > limit {
-		return cause
-	}
-	return nil
 }
 
 // reopen lets the table be continued in new read views, behind the last row.
@@ -260,6 +272,10 @@ func (a *attempt) reopened() result {
 	if !j.checkpoints() {
 		return result{job: j, outcome: outcomeFailed, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
 			"the table took longer than --max-diff-duration and cannot be continued where it was (%s): raise or drop that limit", j.table.NotOrdered))}
+	}
+	if a.tooOld == errMaxDiff && a.counted > 0 && bytes.Equal(a.from, j.lastPK) {
+		return result{job: j, outcome: outcomeFailed, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
+			"%d rows took longer than --max-diff-duration, and none of their keys can be stored as the place to go on from: raise or drop that limit", a.counted))}
 	}
 	return result{job: j, outcome: outcomeAgain}
 }

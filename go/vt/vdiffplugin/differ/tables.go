@@ -27,6 +27,7 @@ type planned struct {
 	name   string
 	record *sidecar.Table
 	table  *plan.Table
+	gone   bool // the source has no such table
 	err    error
 }
 
@@ -38,6 +39,11 @@ func (r *run) tables(ctx context.Context) ([]planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.plansOf(ctx, selected)
+}
+
+// plansOf makes the plans of tables.
+func (r *run) plansOf(ctx context.Context, selected []plan.Selection) ([]planned, error) {
 	source, err := r.sourceSchemas(ctx, selected)
 	if err != nil {
 		return nil, err
@@ -48,7 +54,7 @@ func (r *run) tables(ctx context.Context) ([]planned, error) {
 	}
 	list := make([]planned, len(selected))
 	for i, s := range selected {
-		p := planned{name: s.Target.Name}
+		p := planned{name: s.Target.Name, gone: source.shards[0].Tables[s.SourceName] == nil}
 		if p.err = source.unlike(s.SourceName); p.err == nil {
 			p.table, p.err = plan.Build(plan.Input{
 				Rule: s.Rule, Target: s.Target, Source: source.shards[0].Tables[s.SourceName],
@@ -62,20 +68,17 @@ func (r *run) tables(ctx context.Context) ([]planned, error) {
 	return list, nil
 }
 
-// readRecords sets the records of the tables that have one.
-func (r *run) readRecords(ctx context.Context, list []planned) error {
-	records, err := r.Store.Tables(ctx, r.v.ID)
+// records returns the records of the tables by their names.
+func (r *run) records(ctx context.Context) (map[string]*sidecar.Table, error) {
+	list, err := r.Store.Tables(ctx, r.v.ID)
 	if err != nil {
-		return vterrors.Wrap(err, "reading the records of the tables")
+		return nil, vterrors.Wrap(err, "reading the records of the tables")
 	}
-	byName := make(map[string]*sidecar.Table, len(records))
-	for _, record := range records {
-		byName[record.Name] = record
+	records := make(map[string]*sidecar.Table, len(list))
+	for _, record := range list {
+		records[record.Name] = record
 	}
-	for i := range list {
-		list[i].record = byName[list[i].name]
-	}
-	return nil
+	return records, nil
 }
 
 // plan makes a job for every table of the workflow that is not completed. Tables that cannot be
@@ -92,46 +95,23 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 	if err := r.Store.EnsureTables(ctx, r.v.ID, names, r.v.Options.CoreOptions.UpdateTableStats); err != nil {
 		return nil, nil, vterrors.Wrap(err, "recording the tables")
 	}
-	if err := r.readRecords(ctx, list); err != nil {
+	records, err := r.records(ctx)
+	if err != nil {
 		return nil, nil, err
 	}
-	for _, p := range list {
-		if p.record == nil {
+	for i := range list {
+		p := &list[i]
+		if p.record = records[p.name]; p.record == nil {
 			return nil, nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s has no record", p.name)
 		}
 	}
 	return r.start(ctx, slices.DeleteFunc(list, func(p planned) bool { return p.record.State == vdiff.CompletedState }))
 }
 
-// altered makes a job for every completed table whose schema is no longer the one under which it was compared: of rows that a
-// new column has, or that another collation puts elsewhere, it says nothing. Tables of known, which failed, are left out.
-func (r *run) altered(ctx context.Context, known []tableError) (jobs []*job, failed []tableError, err error) {
-	list, err := r.tables(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := r.readRecords(ctx, list); err != nil {
-		return nil, nil, err
-	}
-	return r.start(ctx, slices.DeleteFunc(list, func(p planned) bool {
-		isKnown := slices.ContainsFunc(known, func(f tableError) bool { return f.table == p.name })
-		if isKnown || p.record == nil || p.record.State != vdiff.CompletedState { // nil: it was created after the run began
-			return true
-		}
-		done, err := report.Unmarshal(p.record.Report)
-		if err != nil || done.Plan == "" { // by the stock engine
-			return true
-		}
-		if p.err == nil && done.Plan != p.table.Fingerprint {
-			log.Warn(fmt.Sprintf("vdiff %s: table %s: its schema has changed while it was compared, comparing it again", r.v.UUID, p.name))
-		}
-		return p.err == nil && done.Plan == p.table.Fingerprint
-	}))
-}
-
 // start makes the jobs of tables.
 func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []tableError, err error) {
 	var names []string
+	var anew []sidecar.TableProgress
 	for _, p := range list {
 		if p.err != nil {
 			failed = append(failed, r.failTable(ctx, p.name, p.err))
@@ -146,6 +126,19 @@ func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []
 			continue
 		}
 		jobs, names = append(jobs, j), append(names, p.name)
+		if j.lastPK == nil && j.stored == nil && (p.record.LastPK != nil || p.record.Report != nil) {
+			// Whoever goes on after a crash must not take up what does not hold any more.
+			doc, err := j.report.Marshal()
+			if err != nil {
+				return nil, nil, err
+			}
+			anew = append(anew, sidecar.TableProgress{Table: p.name, Progress: &sidecar.Progress{Report: doc}})
+		}
+	}
+	if len(anew) > 0 {
+		if err := r.Store.SaveProgressOf(ctx, r.v.ID, anew); err != nil {
+			return nil, nil, vterrors.Wrap(err, "starting tables anew")
+		}
 	}
 	if err := r.Store.StartTables(ctx, r.v.ID, names); err != nil {
 		return nil, nil, vterrors.Wrap(err, "starting the tables")
@@ -219,10 +212,10 @@ func (j *job) load(record *sidecar.Table) error {
 	if len(record.LastPK) == 0 && len(prior.Checkpoint) == 0 {
 		return nil
 	}
-	switch prior.Plan {
-	case j.table.Fingerprint:
-	case "":
-		return errors.New("it does not say under which schema and filter its rows were compared: the stock engine wrote it, or an older version")
+	switch same, known := j.table.HasFingerprint(prior.Plan); {
+	case same:
+	case !known:
+		return errors.New("it does not say under which schema and filter its rows were compared: the stock engine wrote it, or another version of ours")
 	default:
 		return errors.New("the schema of a side or the filter has changed since its rows were compared")
 	}
