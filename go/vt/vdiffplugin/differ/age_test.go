@@ -108,9 +108,9 @@ func TestOldViewsWithoutPlace(t *testing.T) {
 			r.Dialer.Wait(time.Second)
 		})
 	}
-	f(agedRows{zero: 140}, 0, outcomeDone, "", 140*agedBatch)
-	f(agedRows{zero: 140, dated: 5}, 0, outcomeAgain, "", -1)
-	f(agedRows{dated: 140}, 0, outcomeAgain, "", -1)
-	f(agedRows{zero: 140}, 5, outcomeFailed, "none of their keys can be stored", -1)
-	f(agedRows{dated: 140}, 5, outcomeAgain, "", -1)
+	f(agedRows{zero: 200}, 0, outcomeDone, "", 200*agedBatch)
+	f(agedRows{zero: 200, dated: 5}, 0, outcomeAgain, "", -1)
+	f(agedRows{dated: 200}, 0, outcomeAgain, "", -1)
+	f(agedRows{zero: 200}, 5, outcomeFailed, "none of their keys can be stored", -1)
+	f(agedRows{dated: 200}, 5, outcomeAgain, "", -1)
 }
