@@ -4,6 +4,7 @@ package rowdiff
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -122,6 +123,10 @@ func TestSumsOfFloats(t *testing.T) {
 	f(double, double, []string{"4503599627370496", "60"}, "4503599627370496", false)
 	f(double, double, []string{"4503599627370496", "60"}, "4503599627370556", true)
 	f(double, double, []string{"1e308", "-1e308", "1e308", "-1e308", "5"}, "12345", false)
+
+	ones := slices.Repeat([]string{"1"}, 100_000)
+	f(double, float, ones, "100000", true)
+	f(double, float, ones, "99000", false)
 
 	// Rows that were changed many times before they became what they are.
 	random, values := rand.New(rand.NewPCG(1, 2)), []float64{0.1, 1e6, 0.3}

@@ -6,12 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
-
-	"vitess.io/vitess/go/mysql/decimal"
-	"vitess.io/vitess/go/sqltypes"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
@@ -43,16 +38,6 @@ type group struct {
 	here    int64    // reference tables: how many rows of the last of them had it
 	times   int64    // how often the target must have it: of copies, as often as the one that has it most often
 	met     int64    // how many target rows had the key
-}
-
-type sum struct {
-	count   int64
-	decimal decimal.Decimal
-	float   float64
-	size    float64 // of the absolute values of what was added
-	any     bool    // a value that is not NULL was added
-	// fraction says that one of them was no whole number.
-	fraction bool
 }
 
 func newFold(c *comparer, sources []Source, target Source, sink Sink, opts Options) *fold {
@@ -204,55 +189,6 @@ func (f *fold) add(source int, key []byte, row scan.Row) error {
 	return nil
 }
 
-func (s *sum) add(col *column, row scan.Row, i int) error {
-	if col.Aggregate == plan.AggregateNone {
-		return nil
-	}
-	value, ok := row.Value(i)
-	if col.Aggregate == plan.AggregateCount {
-		s.count++
-		return nil
-	}
-	if !ok {
-		return nil
-	}
-	s.any = true
-	if sqltypes.IsFloat(col.Source.Type) || sqltypes.IsFloat(col.Target.Type) {
-		x, err := strconv.ParseFloat(string(value), 64)
-		if err != nil {
-			return err
-		}
-		s.size += math.Abs(x)
-		s.fraction = s.fraction || x != math.Trunc(x)
-		if sqltypes.IsFloat(col.Source.Type) {
-			s.float += x
-			return nil
-		}
-	}
-	d, err := decimal.NewFromMySQL(value)
-	if err != nil {
-		return err
-	}
-	if s.decimal.IsInitialized() {
-		d = s.decimal.Add(d)
-	}
-	s.decimal = d
-	return nil
-}
-
-// value returns the aggregate as MySQL would print it; ok is false for NULL.
-func (s *sum) value(col *column) (value []byte, ok bool) {
-	switch {
-	case col.Aggregate == plan.AggregateCount:
-		return strconv.AppendInt(nil, s.count, 10), true
-	case !s.any:
-		return nil, false
-	case sqltypes.IsFloat(col.Source.Type):
-		return strconv.AppendFloat(nil, s.float, 'g', -1, 64), true
-	}
-	return []byte(s.decimal.String()), true
-}
-
 // result is the group's row with its aggregates filled in.
 func (f *fold) result(g *group) scan.Row {
 	if g.sums == nil {
@@ -365,36 +301,4 @@ func (f *fold) equal(g *group, source, target scan.Row) bool {
 		}
 	}
 	return true
-}
-
-// sameSum compares a sum with that of the target. Floats may differ by slack.
-func sameSum(col *column, s, t []byte, slack float64) bool {
-	if sqltypes.IsFloat(col.Source.Type) || sqltypes.IsFloat(col.Target.Type) {
-		x, xerr := strconv.ParseFloat(string(s), 64)
-		y, yerr := strconv.ParseFloat(string(t), 64)
-		return xerr == nil && yerr == nil && (x == y || math.Abs(x-y) <= slack)
-	}
-	x, xerr := decimal.NewFromMySQL(s)
-	y, yerr := decimal.NewFromMySQL(t)
-	return xerr == nil && yerr == nil && x.Equal(y)
-}
-
-// slack is how much the sum of floats may differ from that of the target, since the order in which floats are added is not known: each
-// addition rounds to the precision of the type, of a number that is no larger than the sum of the absolute values (Higham, Accuracy
-// and Stability of Numerical Algorithms, 2nd ed., section 4.2). drift is for the additions that no row shows: an update takes off
-// and adds on, and what some hundreds of them round is mostly within it. Of whole numbers that a double has, none is as small as a rounding. A
-// FLOAT is read as it is printed, with six digits, which is more than what it drifts.
-func (s *sum) slack(col *column, rows int64) float64 {
-	const drift = 64
-	switch {
-	case math.IsInf(s.size, 0):
-		return 0
-	case col.Target.Type == sqltypes.Float32:
-		return (0x1p-23*float64(rows+1) + 1e-5) * s.size
-	}
-	slack := 0x1p-52 * float64(rows+drift) * s.size
-	if !s.fraction && s.size < 1<<53 {
-		return min(slack, 0.5)
-	}
-	return slack
 }
