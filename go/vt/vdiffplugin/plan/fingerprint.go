@@ -48,11 +48,12 @@ func (t *Table) fingerprint(filter string, read []ColumnSchema) (string, error) 
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		column := columnIdentity{Name: c.Name, Source: c.Source, Target: c.Target, Order: c.Order, Aggregate: c.Aggregate, TimeZones: c.TimeZones}
-		column.Source.ColumnType, column.Target.ColumnType = c.Source.declared(), c.Target.declared()
+		column.Source.standardize()
+		column.Target.standardize()
 		id.Columns = append(id.Columns, column)
 	}
 	for i := range id.Read {
-		id.Read[i].ColumnType.ColumnType = read[i].declared()
+		id.Read[i].standardize()
 	}
 	text, err := json.Marshal(&id)
 	if err != nil {
@@ -82,6 +83,12 @@ func (b *builder) readColumns() (read []ColumnSchema) {
 		return true, nil
 	}, b.rule.sel.Where)
 	return read
+}
+
+// standardize brings what versions of MySQL say differently into one form.
+func (t *ColumnType) standardize() {
+	t.ColumnType, t.Charset = t.declared(), sameName(t.Charset)
+	t.Stored = StoredText{Charset: sameName(t.Stored.Charset), Collation: sameName(t.Stored.Collation)}
 }
 
 var displayWidth = regexp.MustCompile(`\([0-9]+\)`)

@@ -44,6 +44,15 @@ func TestFingerprint(t *testing.T) {
 	again, err := width.fingerprint("", nil)
 	require.NoError(t, err)
 	require.Equal(t, width.Fingerprint, again, "not all versions of MySQL show the width")
+
+	const old = "create table t(v varchar(10) collate utf8mb3_general_ci primary key)"
+	named := build(t, "", old, old)
+	text := &named.Columns[0].Source
+	require.Equal(t, "utf8mb3_general_ci", text.Stored.Collation)
+	text.Stored.Collation = "utf8_general_ci"
+	again, err = named.fingerprint("", nil)
+	require.NoError(t, err)
+	require.Equal(t, named.Fingerprint, again, "older versions of MySQL say utf8")
 }
 
 // TestFingerprintOfRead tests that the type and the collation of a column by which the rule chooses rows are part of the fingerprint,

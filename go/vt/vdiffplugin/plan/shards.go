@@ -49,17 +49,19 @@ func Unlike(a, b *TableSchema) string {
 	return ""
 }
 
-// describe returns the type of a column with everything that decides how it is compared. Versions of MySQL name utf8mb3 differently.
+// sameName returns the name of a charset or a collation that all versions of MySQL mean by it: older ones say utf8 for utf8mb3.
+func sameName(name string) string {
+	if rest, ok := strings.CutPrefix(name, "utf8"); ok && (rest == "" || rest[0] == '_') {
+		return "utf8mb3" + rest
+	}
+	return name
+}
+
+// describe returns the type of a column with everything that decides how it is compared.
 func (c *ColumnSchema) describe() string {
 	text := c.declared()
 	if c.Charset != "" {
-		charset, collation := c.Charset, c.Stored.Collation
-		if charset == "utf8" {
-			charset = "utf8mb3"
-		}
-		if rest, ok := strings.CutPrefix(collation, "utf8_"); ok {
-			collation = "utf8mb3_" + rest
-		}
+		charset, collation := sameName(c.Charset), sameName(c.Stored.Collation)
 		text += " character set " + charset + " collate " + collation
 	}
 	if c.Generated {
