@@ -12,7 +12,6 @@ import (
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
-	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/report"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
 
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
@@ -58,24 +57,32 @@ func (r *run) untilUnaltered(ctx context.Context, jobs []*job, failed []tableErr
 func (r *run) altered(ctx context.Context, known []tableError) (jobs []*job, failed []tableError, err error) {
 	r.obs.Waiting("the schemas of both sides")
 	defer r.obs.Waiting("")
-	target, err := plan.LoadSchema(ctx, r.tmc, r.Env.CollationEnv(), r.Tablet(), nil)
-	if err != nil {
-		return nil, nil, vterrors.Wrap(err, "target")
-	}
 	records, err := r.records(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	prints, here := make(map[string]string), &plan.Schema{Tables: make(map[string]*plan.TableSchema)}
+	var names []string
+	prints := make(map[string]string)
 	for name, record := range records {
-		if record.State != vdiff.CompletedState || target.Tables[name] == nil || slices.ContainsFunc(known, func(f tableError) bool { return f.table == name }) {
+		if record.State != vdiff.CompletedState || slices.ContainsFunc(known, func(f tableError) bool { return f.table == name }) {
 			continue
 		}
-		done, err := report.Unmarshal(record.Report)
-		if err != nil || done.Plan == "" { // the stock engine says nothing of the schema
-			continue
+		if print := planOf(record); print != "" { // the stock engine says nothing of the schema
+			prints[name], names = print, append(names, name)
 		}
-		prints[name], here.Tables[name] = done.Plan, target.Tables[name]
+	}
+	if len(names) == 0 {
+		return nil, nil, nil
+	}
+	target, err := plan.LoadSchema(ctx, r.tmc, r.Env.CollationEnv(), r.Tablet(), names)
+	if err != nil {
+		return nil, nil, vterrors.Wrap(err, "target")
+	}
+	here := &plan.Schema{Tables: make(map[string]*plan.TableSchema)}
+	for _, name := range names {
+		if table := target.Tables[name]; table != nil {
+			here.Tables[name] = table
+		}
 	}
 	if len(here.Tables) == 0 {
 		return nil, nil, nil

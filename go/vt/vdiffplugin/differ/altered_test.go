@@ -13,6 +13,7 @@ import (
 	"vitess.io/vitess/go/vt/topo"
 	"vitess.io/vitess/go/vt/topo/memorytopo"
 	"vitess.io/vitess/go/vt/vtenv"
+	"vitess.io/vitess/go/vt/vterrors"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/report"
@@ -27,6 +28,7 @@ import (
 type recordStore struct {
 	Store
 	tables []*sidecar.Table
+	broken error // of StartTables
 }
 
 func (s *recordStore) table(name string) *sidecar.Table {
@@ -48,6 +50,9 @@ func (s *recordStore) Tables(context.Context, int64) ([]*sidecar.Table, error) {
 }
 
 func (s *recordStore) StartTables(_ context.Context, _ int64, names []string) error {
+	if s.broken != nil {
+		return s.broken
+	}
 	for _, name := range names {
 		s.table(name).State = vdiff.StartedState
 	}
@@ -63,6 +68,9 @@ func (s *recordStore) SaveProgressOf(_ context.Context, _ int64, tables []sideca
 	for _, p := range tables {
 		t := s.table(p.Table)
 		t.RowsCompared, t.LastPK, t.Report, t.Mismatch = p.RowsCompared, p.LastPK, p.Report, p.Mismatch
+		if p.State != "" {
+			t.State = p.State
+		}
 	}
 	return nil
 }
@@ -70,6 +78,8 @@ func (s *recordStore) SaveProgressOf(_ context.Context, _ int64, tables []sideca
 func (s *recordStore) SaveProgress(_ context.Context, _ int64, table string, p *sidecar.Progress) error {
 	return s.SaveProgressOf(context.Background(), 0, []sidecar.TableProgress{{Table: table, Progress: p}})
 }
+
+func (s *recordStore) EnsureTables(context.Context, int64, []string, bool) error { return nil }
 
 func (s *recordStore) Log(context.Context, int64, string) error { return nil }
 
@@ -180,6 +190,49 @@ func TestAltered(t *testing.T) {
 	f("", false, 0, "", wide, wide)     // by the stock engine
 	f("", false, 0, "", old, wide)      // likewise
 	f("0:12", false, 0, "", wide, wide) // by another version of ours
+}
+
+// Tests that an altered table whose comparison could not begin again is compared by the next run: it is not left completed with a report that says
+// nothing but the new plan.
+func TestAlteredBroken(t *testing.T) {
+	first, _ := runOfTable(t, []string{"id"}, []string{"id"})
+	list, err := first.tables(t.Context())
+	require.NoError(t, err)
+	text, err := report.NewBuilder(list[1].table, nil, first.reportOptions()).Marshal()
+	require.NoError(t, err)
+	r, store := runOfTable(t, []string{"id", "v"}, []string{"id", "v"})
+	r.v.Options.CoreOptions.Tables = "t"
+	store.tables = []*sidecar.Table{{Name: "t", State: vdiff.CompletedState, Report: text, RowsCompared: 1000, Mismatch: true}}
+	store.broken = assert.AnError
+	_, _, err = r.altered(t.Context(), nil)
+	require.ErrorIs(t, vterrors.RootCause(err), assert.AnError)
+	store.broken = nil
+	jobs, failed, err := r.plan(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, failed)
+	require.Len(t, jobs, 1)
+}
+
+// Tests that an ALTER that is on its way is tried again as often as it takes, and that a table that never could be compared is not.
+func TestAlteredOnItsWay(t *testing.T) {
+	first, _ := runOfTable(t, []string{"id"}, []string{"id"})
+	list, err := first.tables(t.Context())
+	require.NoError(t, err)
+	text, err := report.NewBuilder(list[1].table, nil, first.reportOptions()).Marshal()
+	require.NoError(t, err)
+	f := func(text []byte, want sidecar.Class) {
+		t.Helper()
+		r, store := runOfTable(t, []string{"id"}, []string{"id", "v"})
+		r.v.Options.CoreOptions.Tables = "t"
+		store.tables = []*sidecar.Table{{Name: "t", State: vdiff.ErrorState, Report: text}}
+		_, failed, err := r.plan(t.Context())
+		require.NoError(t, err)
+		require.Len(t, failed, 1)
+		class, _ := sidecar.ClassOf(summary(failed))
+		assert.Equal(t, want, class)
+	}
+	f(text, sidecar.Transient)
+	f(nil, sidecar.Permanent)
 }
 
 // Tests that a run ends although a schema changes whenever its table was compared, with an error of that table alone which is tried again.

@@ -186,6 +186,8 @@ type attempt struct {
 	tooOld  error     // why the read views were given up
 	from    []byte    // the lastpk at its beginning
 	giveUp  context.CancelCauseFunc
+	// unstorable says that the last key that was to be a checkpoint cannot be stored.
+	unstorable bool
 	// watchdog gives the read views up when they have become too old without a row; nil when they may grow old.
 	watchdog *time.Timer
 }
@@ -209,6 +211,7 @@ func (a *attempt) progress(done int64, last scan.Row) error {
 	age := now.Sub(a.opened)
 	if limit, tooOld := a.job.maxAge(); tooOld != nil && age > limit {
 		_, err := a.job.encode(last)
+		a.unstorable = err != nil
 		switch {
 		case err == nil || !a.job.checkpoints():
 			a.tooOld = tooOld
@@ -273,7 +276,7 @@ func (a *attempt) reopened() result {
 		return result{job: j, outcome: outcomeFailed, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
 			"the table took longer than --max-diff-duration and cannot be continued where it was (%s): raise or drop that limit", j.table.NotOrdered))}
 	}
-	if a.tooOld == errMaxDiff && a.counted > 0 && bytes.Equal(a.from, j.lastPK) {
+	if a.tooOld == errMaxDiff && a.unstorable && bytes.Equal(a.from, j.lastPK) {
 		return result{job: j, outcome: outcomeFailed, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
 			"%d rows took longer than --max-diff-duration, and none of their keys can be stored as the place to go on from: raise or drop that limit", a.counted))}
 	}

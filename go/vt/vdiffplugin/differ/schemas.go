@@ -58,6 +58,11 @@ func (r *run) sourceSchemas(ctx context.Context, selected []plan.Selection) (*so
 	return s, g.Wait()
 }
 
+// has says whether any shard has a table.
+func (s *sourceSchemas) has(table string) bool {
+	return slices.ContainsFunc(s.shards, func(schema *plan.Schema) bool { return schema.Tables[table] != nil })
+}
+
 // unlike is the error of a table that is not the same on all source shards, as while a change of it goes from shard to shard.
 func (s *sourceSchemas) unlike(table string) error {
 	for i := range s.shards {

@@ -27,7 +27,7 @@ type planned struct {
 	name   string
 	record *sidecar.Table
 	table  *plan.Table
-	gone   bool // the source has no such table
+	gone   bool // no shard of the source has it
 	err    error
 }
 
@@ -54,7 +54,7 @@ func (r *run) plansOf(ctx context.Context, selected []plan.Selection) ([]planned
 	}
 	list := make([]planned, len(selected))
 	for i, s := range selected {
-		p := planned{name: s.Target.Name, gone: source.shards[0].Tables[s.SourceName] == nil}
+		p := planned{name: s.Target.Name, gone: !source.has(s.SourceName)}
 		if p.err = source.unlike(s.SourceName); p.err == nil {
 			p.table, p.err = plan.Build(plan.Input{
 				Rule: s.Rule, Target: s.Target, Source: source.shards[0].Tables[s.SourceName],
@@ -104,8 +104,20 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 		if p.record = records[p.name]; p.record == nil {
 			return nil, nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s has no record", p.name)
 		}
+		if p.err != nil && planOf(p.record) != "" { // it could be compared once: a change may be on its way from one side to the other
+			p.err = sidecar.AsTransient(p.err)
+		}
 	}
 	return r.start(ctx, slices.DeleteFunc(list, func(p planned) bool { return p.record.State == vdiff.CompletedState }))
+}
+
+// planOf is the fingerprint of the plan under which a table was compared; "" where nothing, or only the stock engine, says so.
+func planOf(record *sidecar.Table) string {
+	done, err := report.Unmarshal(record.Report)
+	if err != nil {
+		return ""
+	}
+	return done.Plan
 }
 
 // start makes the jobs of tables.
@@ -132,7 +144,8 @@ func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []
 			if err != nil {
 				return nil, nil, err
 			}
-			anew = append(anew, sidecar.TableProgress{Table: p.name, Progress: &sidecar.Progress{Report: doc}})
+			// The state goes with it: a table that stayed completed, with a report of the new plan, would never be compared.
+			anew = append(anew, sidecar.TableProgress{Table: p.name, Progress: &sidecar.Progress{Report: doc, State: vdiff.StartedState}})
 		}
 	}
 	if len(anew) > 0 {
