@@ -26,6 +26,8 @@ type Observer interface {
 	RowsCompared(table string, n int64)
 	// Phase says that a phase of a table took that long.
 	Phase(table, phase string, took time.Duration)
+	// TableAnew says that a table is compared from its first row although rows of it were compared before, in this run or an earlier one.
+	TableAnew(table string)
 	// TableRestarted says that --max-diff-duration made the table begin a new snapshot.
 	TableRestarted(table string)
 	// Ranges says how many ranges of a table are verified, are being tried again, and are left for the fence.

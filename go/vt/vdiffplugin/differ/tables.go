@@ -152,6 +152,9 @@ func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []
 		if err := r.Store.SaveProgressOf(ctx, r.v.ID, anew); err != nil {
 			return nil, nil, vterrors.Wrap(err, "starting tables anew")
 		}
+		for _, p := range anew {
+			r.obs.TableAnew(p.Table)
+		}
 	}
 	if err := r.Store.StartTables(ctx, r.v.ID, names); err != nil {
 		return nil, nil, vterrors.Wrap(err, "starting the tables")

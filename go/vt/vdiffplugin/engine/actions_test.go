@@ -210,6 +210,11 @@ func TestPace(t *testing.T) {
 	m.setRows("t", 60)
 	m.setRows("u", 40)
 	f(20 * time.Second) // half of the rows in ten seconds
+	m.forget("t")
+	f(0) // its earlier rows do not hold any more
+	m.begin(start)
+	m.setRows("t", 40)
+	f(20 * time.Second)
 
 	summary := sqltypes.MakeTestResult(sqltypes.MakeTestFields("uuid|started_at", "varchar|datetime"), "a|2026-01-02 03:00:00", "a|2026-01-02 03:00:00")
 	setStartedAt(summary, start.Add(-time.Hour))

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -25,8 +26,8 @@ type metrics struct {
 	views   map[int64]time.Time // when each read view that is open was opened
 	viewID  int64
 	heldUp  time.Duration
-	// earlier is how many of the rows were compared before this run, which began at began.
-	earlier int64
+	// earlier are those of the rows that were compared before this run, which began at began.
+	earlier map[string]int64
 	began   time.Time
 }
 
@@ -68,14 +69,19 @@ func (m *metrics) setRows(table string, n int64) {
 	m.rows[table] = n
 }
 
+// forget says that the rows of a table are compared again: none is any more.
+func (m *metrics) forget(table string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.rows, table)
+	delete(m.earlier, table)
+}
+
 // begin says that a run begins: the rows so far are of earlier ones.
 func (m *metrics) begin(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.began, m.earlier = now, 0
-	for _, n := range m.rows {
-		m.earlier += n
-	}
+	m.began, m.earlier = now, maps.Clone(m.rows)
 }
 
 // pace returns when a run would have begun that had compared all rows, those of earlier runs too, at the pace of this one. ok is false where
@@ -83,14 +89,17 @@ func (m *metrics) begin(now time.Time) {
 func (m *metrics) pace(now time.Time) (began time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var rows int64
+	var rows, earlier int64
 	for _, n := range m.rows {
 		rows += n
 	}
-	if m.began.IsZero() || m.earlier == 0 || rows <= m.earlier {
+	for _, n := range m.earlier {
+		earlier += n
+	}
+	if m.began.IsZero() || earlier == 0 || rows <= earlier {
 		return time.Time{}, false
 	}
-	return now.Add(-time.Duration(float64(now.Sub(m.began)) * float64(rows) / float64(rows-m.earlier))), true
+	return now.Add(-time.Duration(float64(now.Sub(m.began)) * float64(rows) / float64(rows-earlier))), true
 }
 
 func (m *metrics) addError(text string) {
@@ -157,6 +166,11 @@ func (ct *controller) Phase(table, phase string, took time.Duration) {
 // TableRestarted is part of differ.Observer.
 func (ct *controller) TableRestarted(table string) {
 	globalStats.restartedTables.Add(table, 1)
+}
+
+// TableAnew is part of differ.Observer.
+func (ct *controller) TableAnew(table string) {
+	ct.metrics.forget(table)
 }
 
 // Waiting is part of differ.Observer.
