@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"vitess.io/vitess/go/vt/topo"
-	"vitess.io/vitess/go/vt/topo/memorytopo"
 	"vitess.io/vitess/go/vt/vtenv"
 	"vitess.io/vitess/go/vt/vterrors"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
@@ -87,32 +86,22 @@ func (s *recordStore) Log(context.Context, int64, string) error { return nil }
 // for none.
 func runOfTable(t *testing.T, target []string, shards ...[]string) (*run, *recordStore) {
 	t.Helper()
-	ctx := t.Context()
-	ts := memorytopo.NewServer(ctx, "a")
-	t.Cleanup(ts.Close)
-	require.NoError(t, ts.CreateKeyspace(ctx, "ks", &topodatapb.Keyspace{}))
+	names := []string{"-80", "80-"}[:len(shards)]
+	ts := topoOfShards(t, names...)
 	client := &schemaClient{columns: map[string]map[string][]string{"0": {"other": {"id"}}}}
 	if target != nil {
 		client.columns["0"]["t"] = target
 	}
 	var sources []source
 	for i, columns := range shards {
-		shard := []string{"-80", "80-"}[i]
+		shard := names[i]
 		sources = append(sources, source{int32(i + 1), shard})
 		client.columns[shard] = map[string][]string{"other": {"id"}}
 		if columns != nil {
 			client.columns[shard]["t"] = columns
 		}
-		alias := &topodatapb.TabletAlias{Cell: "a", Uid: uint32(i + 1)}
-		require.NoError(t, ts.CreateShard(ctx, "ks", shard))
-		require.NoError(t, ts.CreateTablet(ctx, &topodatapb.Tablet{Alias: alias, Keyspace: "ks", Shard: shard}))
-		_, err := ts.UpdateShardFields(ctx, "ks", shard, func(si *topo.ShardInfo) error {
-			si.PrimaryAlias = alias
-			return nil
-		})
-		require.NoError(t, err)
 	}
-	require.NoError(t, ts.SaveVSchema(ctx, &topo.KeyspaceVSchemaInfo{Name: "ks"}))
+	require.NoError(t, ts.SaveVSchema(t.Context(), &topo.KeyspaceVSchemaInfo{Name: "ks"}))
 	store := &recordStore{}
 	v := &sidecar.VDiff{UUID: "u", Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{}}}
 	return &run{

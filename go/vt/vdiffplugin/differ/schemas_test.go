@@ -54,14 +54,14 @@ func (c *schemaClient) ExecuteFetchAsApp(_ context.Context, tablet *topodatapb.T
 	return sqltypes.ResultToProto3(sqltypes.MakeTestResult(sqltypes.MakeTestFields("table_name|column_name|column_type", "varchar|varchar|varchar"), rows...)), nil
 }
 
-// Tests that the schema of every source shard is looked at: a table that has a column more on one of them gets an error that is tried
-// again and says where, whichever shard comes first, and the other tables get none.
-func TestSourceSchemas(t *testing.T) {
+// topoOfShards is a topo with the given shards of keyspace ks, of which tablet i+1 is the primary.
+func topoOfShards(t *testing.T, shards ...string) *topo.Server {
+	t.Helper()
 	ctx := t.Context()
 	ts := memorytopo.NewServer(ctx, "a")
-	defer ts.Close()
+	t.Cleanup(ts.Close)
 	require.NoError(t, ts.CreateKeyspace(ctx, "ks", &topodatapb.Keyspace{}))
-	for i, shard := range []string{"-80", "80-"} {
+	for i, shard := range shards {
 		alias := &topodatapb.TabletAlias{Cell: "a", Uid: uint32(i + 1)}
 		require.NoError(t, ts.CreateShard(ctx, "ks", shard))
 		require.NoError(t, ts.CreateTablet(ctx, &topodatapb.Tablet{Alias: alias, Keyspace: "ks", Shard: shard}))
@@ -71,6 +71,14 @@ func TestSourceSchemas(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
+	return ts
+}
+
+// Tests that the schema of every source shard is looked at: a table that has a column more on one of them gets an error that is tried
+// again and says where, whichever shard comes first, and the other tables get none.
+func TestSourceSchemas(t *testing.T) {
+	ctx := t.Context()
+	ts := topoOfShards(t, "-80", "80-")
 	narrow := map[string][]string{"t": {"id", "v"}, "u": {"id"}}
 	wide := map[string][]string{"t": {"id", "v", "c"}, "u": {"id"}}
 	f := func(first, second map[string][]string, want string) {
