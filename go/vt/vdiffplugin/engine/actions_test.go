@@ -39,8 +39,8 @@ func (w *world) createRequest(change func(*tabletmanagerdatapb.VDiffRequest)) *t
 }
 
 // TestCreate tests that a vdiff is recorded as it was asked for, in the answer's form that clients
-// expect, and run; that cells default to all cells; and that one without --auto-start waits for a
-// resume.
+// expect, and run; that cells default to all cells, in an order of the vdiff's own; and that one
+// without --auto-start waits for a resume.
 func TestCreate(t *testing.T) {
 	w := newWorld(t, nil)
 	w.engine.cfg.Runner = w.completing()
@@ -57,6 +57,7 @@ func TestCreate(t *testing.T) {
 	require.Equal(t, int64(100), v.Options.CoreOptions.MaxRows)
 	require.Equal(t, int64(7), v.Options.CoreOptions.TimeoutSeconds)
 	require.Empty(t, req.Options.PickerOptions.SourceCell, "the request is not changed")
+	require.Equal(t, []string{"z2", "z1"}, w.topo.cells, "the topology's own list is not changed")
 
 	req = w.createRequest(func(r *tabletmanagerdatapb.VDiffRequest) {
 		no := false

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"strings"
 
 	"vitess.io/vitess/go/vt/discovery"
@@ -123,8 +123,8 @@ func (e *Engine) allCells(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("names of the cells: %w", err)
 	}
-	sort.Strings(cells)
-	return strings.Join(cells, ","), nil
+	// A copy is sorted: whoever keeps the names may have given the same slice to another action.
+	return strings.Join(slices.Sorted(slices.Values(cells)), ","), nil
 }
 
 func invalid(format string, args ...any) error {
