@@ -22,7 +22,7 @@ type Config struct {
 	// RetryInterval is the pause before the first retry of a vdiff that failed. It doubles with
 	// every further one.
 	RetryInterval time.Duration
-	// MaxRetries is how many retries in a row, without a row compared in between, a vdiff is given.
+	// MaxRetries is how many retries in a row a vdiff is given that do not get beyond what it had compared before.
 	MaxRetries int
 	// MemoryLimit bounds the bytes of rows of one table that wait for their partner. Only a table
 	// whose rows do not come in key order makes any wait.

@@ -35,7 +35,7 @@ type Config struct {
 	// runs, and again and again while the engine is open. nil: there is nothing to repair.
 	Repair func(ctx context.Context) error
 
-	// MaxRetries is how many retries a vdiff has in a row, without a row compared in between.
+	// MaxRetries is how many retries a vdiff has in a row that do not get beyond what it had compared before.
 	MaxRetries int
 	// RetryInterval is the time between two looks at the errored vdiffs, and the pause before the
 	// first retry. The pause doubles with each one, up to RetryBackoffMax.

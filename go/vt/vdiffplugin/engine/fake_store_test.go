@@ -249,7 +249,7 @@ func (m *memStore) FailVDiff(ctx context.Context, id int64, text string, class s
 		for _, t := range v.tables {
 			rows += t.RowsCompared
 		}
-		f = &sidecar.Failure{Class: class, Attempt: sidecar.NextAttempt(v.failure, rows), Rows: rows, Text: text}
+		f = sidecar.NextFailure(v.failure, class, rows, text)
 		v.State, v.LastError, v.failure = vdiff.ErrorState, text, f
 		if class == sidecar.Transient && f.Attempt > maxRetries {
 			v.log = append(v.log, fmt.Sprintf("gave up after %d attempts", f.Attempt))

@@ -45,12 +45,16 @@ func parseFailure(message string) *Failure {
 	return nil
 }
 
-// NextAttempt counts a new failure after rows were compared. prev is the one before, nil for none.
-func NextAttempt(prev *Failure, rows int64) int {
-	if prev == nil || rows > prev.Rows {
-		return 1
+// NextFailure is a new failure after rows were compared. prev is the one before, nil for none. It is the
+// first in a row when more rows were compared than before any failure since the vdiff was created or
+// resumed: a table that begins anew in each run, and comes now to more and now to fewer rows, makes no
+// progress.
+func NextFailure(prev *Failure, class Class, rows int64, text string) *Failure {
+	f := &Failure{Class: class, Attempt: 1, Rows: rows, Text: text}
+	if prev != nil && rows <= prev.Rows {
+		f.Attempt, f.Rows = prev.Attempt+1, prev.Rows
 	}
-	return prev.Attempt + 1
+	return f
 }
 
 // storedFailure returns what is known of the error text of a vdiff: newest is the newest failureLine

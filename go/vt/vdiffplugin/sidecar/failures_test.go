@@ -46,14 +46,23 @@ func TestParseFailureGarbage(t *testing.T) {
 	require.Equal(t, &Failure{Class: Transient}, parseFailure(`{"error_class":"transient","attempt":-5,"rows_compared":-1}`))
 }
 
-// TestNextAttempt tests that failures are counted in a row, and anew after progress or a resume.
-func TestNextAttempt(t *testing.T) {
-	require.Equal(t, 1, NextAttempt(nil, 0))
-	require.Equal(t, 2, NextAttempt(&Failure{Attempt: 1, Rows: 10}, 10))
-	require.Equal(t, 3, NextAttempt(&Failure{Attempt: 2, Rows: 10}, 5))
-	require.Equal(t, 1, NextAttempt(&Failure{Attempt: 9, Rows: 10}, 11))
-	require.Equal(t, 1, NextAttempt(&Failure{Class: resumed}, 0))
-	require.Equal(t, 1, NextAttempt(&Failure{Class: resumed}, 100))
+// TestNextFailure tests that failures are counted in a row, and anew after progress or a resume; and that
+// to fail early and late in turn, over the same rows, is no progress.
+func TestNextFailure(t *testing.T) {
+	attempt := func(prev *Failure, rows int64) int { return NextFailure(prev, Transient, rows, "lost").Attempt }
+	require.Equal(t, 1, attempt(nil, 0))
+	require.Equal(t, 2, attempt(&Failure{Attempt: 1, Rows: 10}, 10))
+	require.Equal(t, 3, attempt(&Failure{Attempt: 2, Rows: 10}, 5))
+	require.Equal(t, 1, attempt(&Failure{Attempt: 9, Rows: 10}, 11))
+	require.Equal(t, 1, attempt(&Failure{Class: resumed}, 0))
+	require.Equal(t, 1, attempt(&Failure{Class: resumed}, 100))
+
+	var newest *Failure
+	for i, rows := range []int64{100, 50, 100, 20, 90, 100} {
+		newest = NextFailure(newest, Transient, rows, "lost")
+		require.Equal(t, &Failure{Class: Transient, Attempt: i + 1, Rows: 100, Text: "lost"}, newest)
+	}
+	require.Equal(t, &Failure{Class: Transient, Attempt: 1, Rows: 101, Text: "lost"}, NextFailure(newest, Transient, 101, "lost"))
 }
 
 // TestStoredFailure tests that the class of a line counts only for the error it was written for, and

@@ -198,7 +198,7 @@ func (db *DB) FailVDiff(ctx context.Context, id int64, text string, class Class,
 		if err != nil {
 			return err
 		}
-		failure = &Failure{Class: class, Attempt: NextAttempt(newest, rows), Rows: rows, Text: text}
+		failure = NextFailure(newest, class, rows, text)
 		if _, err := w.exec("update %#s.vdiff set state = %a, last_error = %a where id = %a", string(vdiff.ErrorState), text, id); err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ type Failure struct {
 	// Attempt counts the failures in a row without progress in between: 1 for the first one. 0 means
 	// that nothing was counted: the stock engine left the error, or a person has resumed the vdiff.
 	Attempt int
-	// Rows is the number of rows compared, over all tables, when the vdiff failed.
+	// Rows is the largest number of rows compared, over all tables, at any failure since the vdiff was
+	// created or resumed.
 	Rows int64
 	// Text is the error, cut as it is stored in last_error.
 	Text string
