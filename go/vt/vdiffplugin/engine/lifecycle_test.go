@@ -229,7 +229,7 @@ func TestDelete(t *testing.T) {
 	require.NoError(t, w.act(vdiff.DeleteAction, vdiff.AllActionArg))
 	require.True(t, gone(done))
 	require.True(t, gone(fenced))
-	require.Equal(t, vdiff.StartedState, w.store.state(elsewhere))
+	w.eventuallyState(elsewhere, vdiff.StartedState)
 	engine, metrics = w.ids()
 	require.Equal(t, engine, metrics)
 	require.Len(t, engine, 1)
