@@ -248,8 +248,8 @@ func TestMerge(t *testing.T) {
 	assert.Equal(t, counts("m_text", 1999, 1, 0, 0), diff.TableSummaryMap["m_text"])
 }
 
-// TestMaterialize compares a rollup, one by text whose case makes no difference, one of sums of DOUBLE that were added up in another order, and
-// a table with renamed and filtered columns.
+// TestMaterialize compares a rollup, one by text whose case makes no difference, sums of DOUBLE that were added up in another order and of FLOAT that
+// were copied with fewer digits than they have, a FLOAT that is a DOUBLE on the target, and a table with renamed and filtered columns.
 func TestMaterialize(t *testing.T) {
 	b := testBed(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -264,10 +264,15 @@ func TestMaterialize(t *testing.T) {
 		 "create_ddl": "create table bygbk (gbk varchar(20) character set gbk primary key, c int)"},
 		{"target_table": "floats", "source_expression": "select d, sum(f) as total, count(*) as c from measured group by d",
 		 "create_ddl": "create table floats (d int primary key, total double, c int)"},
+		{"target_table": "narrow", "source_expression": "select d, sum(f) as total from measured2 group by d",
+		 "create_ddl": "create table narrow (d int primary key, total double)"},
+		{"target_table": "widened", "source_expression": "select id, f from measured3",
+		 "create_ddl": "create table widened (id int primary key, f double)"},
 		{"target_table": "renamed", "source_expression": "select id as ident, v as val from s1 where n < 100",
 		 "create_ddl": "create table renamed (ident bigint primary key, val varchar(100))"}]`
 	require.NoError(t, b.source().Exec(ctx, "create table cased (id int primary key, name varchar(20))", "create table cased2 (id int primary key, gbk varchar(20) character set gbk)",
 		"create table measured (id int primary key, d int, f double)", "insert into measured select n, n % 3, if(n = 3, 1.5e9, n / 7e0) from numbers",
+		"create table measured2 (id int primary key, d int, f float)", "insert into measured2 select n, n % 3, n / 7e0 from numbers", "create table measured3 like measured2", "insert into measured3 select * from measured2",
 		"insert into cased select n, elt(n % 4 + 1, 'one', 'ONE', 'two', 'Two') from numbers", "insert into cased2 select * from cased"))
 	_, err := b.c.Vtctl(ctx, "Materialize", "--workflow", "mat", "--target-keyspace", "one", "create", "--source-keyspace", sourceName, "--table-settings", settings)
 	require.NoError(t, err)
@@ -275,15 +280,18 @@ func TestMaterialize(t *testing.T) {
 	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "Materialize")) }()
 	require.NoError(t, w.WaitRunning(ctx))
 	// Replication takes off and adds on, where the sum of the rows as they are is rounded in another way.
-	require.NoError(t, b.source().Exec(ctx, "update measured set f = f + 0.1 where id % 5 = 0", "update measured set f = f - 0.3 where id % 2 = 0"))
+	require.NoError(t, b.source().Exec(ctx, "update measured set f = f + 0.1 where id % 5 = 0", "update measured set f = f - 0.3 where id % 2 = 0",
+		"update measured3 set f = f + 0.1 where d = 1", "update measured2 set f = f + 0.1 where d = 1"))
 	require.NoError(t, cluster.WaitFor(ctx, "updates to be added up", 50*time.Millisecond, func(ctx context.Context) (bool, error) {
 		sums := make([]string, 2)
-		for i, query := range []string{"select round(sum(f), 3) from measured", "select round(sum(total), 3) from floats"} {
+		for i, query := range []string{
+			"select round((select sum(f) from measured), 3), round((select sum(f) from measured2))", "select round((select sum(total) from floats), 3), round((select sum(total) from narrow))",
+		} {
 			result, err := []*cluster.Tablet{b.source(), b.c.Primary("one", "0")}[i].Query(ctx, query)
 			if err != nil {
 				return false, err
 			}
-			sums[i] = result.Rows[0][0].ToString()
+			sums[i] = fmt.Sprint(result.Rows[0])
 		}
 		return sums[0] == sums[1], nil
 	}))
@@ -298,10 +306,13 @@ func TestMaterialize(t *testing.T) {
 	assert.Equal(t, counts("bytext", 2, 0, 0, 0), diff.TableSummaryMap["bytext"])
 	assert.Equal(t, counts("bygbk", 2, 0, 0, 0), diff.TableSummaryMap["bygbk"])
 	assert.Equal(t, counts("floats", 3, 0, 0, 0), diff.TableSummaryMap["floats"])
+	assert.Equal(t, counts("narrow", 3, 0, 0, 0), diff.TableSummaryMap["narrow"])
+	assert.Equal(t, counts("widened", 1000, 0, 0, 0), diff.TableSummaryMap["widened"])
 
 	require.NoError(t, b.c.Primary("one", "0").Exec(ctx, "update rollup set total = total + 1 where d = 2", "delete from renamed order by ident limit 3",
 		"update bytext set c = c - 1 where name = 'one'", "delete from bygbk where gbk = 'two'",
-		"update floats set total = total + 0.75 where d = 1", "update floats set total = total - 0.75 where d = 0"))
+		"update floats set total = total + 0.75 where d = 1", "update floats set total = total - 0.75 where d = 0", "update narrow set total = total * 1.0001 where d = 2",
+		"update widened set f = f * 1.00001 where id in (3, 4)"))
 	diff, err = w.Diff(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counts("rollup", 4, 1, 0, 0), diff.TableSummaryMap["rollup"])
@@ -309,4 +320,6 @@ func TestMaterialize(t *testing.T) {
 	assert.Equal(t, counts("bytext", 1, 1, 0, 0), diff.TableSummaryMap["bytext"])
 	assert.Equal(t, counts("bygbk", 1, 0, 1, 0), diff.TableSummaryMap["bygbk"])
 	assert.Equal(t, counts("floats", 1, 2, 0, 0), diff.TableSummaryMap["floats"])
+	assert.Equal(t, counts("narrow", 2, 1, 0, 0), diff.TableSummaryMap["narrow"])
+	assert.Equal(t, counts("widened", 998, 2, 0, 0), diff.TableSummaryMap["widened"])
 }

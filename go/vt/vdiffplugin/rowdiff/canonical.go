@@ -265,5 +265,24 @@ func (c *comparer) equalColumn(i int, source, target scan.Row) bool {
 func (c *comparer) sameNumber(col *column, s, t []byte) bool {
 	cmp, err := evalengine.NullsafeCompare(sqltypes.MakeTrusted(col.Source.Type, s), sqltypes.MakeTrusted(col.Target.Type, t),
 		c.env, collations.CollationBinaryID, nil)
-	return err == nil && cmp == 0
+	return err == nil && cmp == 0 || col.Source.Type == sqltypes.Float32 && col.Target.Type != sqltypes.Float32 && sameFloat(s, t)
+}
+
+// floatDigits is with how many digits MySQL prints a FLOAT (FLT_DIG of C), be it with fewer than it has.
+const floatDigits = 6
+
+// sameFloat says whether t, of a type that has more digits, is what VReplication makes of a FLOAT of the source that is printed as s. It
+// copies what is printed; of the binary log it takes the shortest text that means the FLOAT.
+func sameFloat(s, t []byte) bool {
+	source, serr := strconv.ParseFloat(string(s), 64)
+	target, terr := strconv.ParseFloat(string(t), 64)
+	if serr != nil || terr != nil {
+		return false
+	}
+	float := float64(float32(target))
+	if shortest, err := strconv.ParseFloat(strconv.FormatFloat(float, 'e', -1, 32), 64); err != nil || shortest != target {
+		return false
+	}
+	printed, err := strconv.ParseFloat(strconv.FormatFloat(float, 'e', floatDigits-1, 64), 64)
+	return err == nil && printed == source || float == float64(float32(source))
 }

@@ -14,6 +14,9 @@ import (
 	"vitess.io/vitess/go/sqltypes"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
+	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/scan"
+
+	querypb "vitess.io/vitess/go/vt/proto/query"
 )
 
 // Tests text that arrives in two charsets: equal bytes are not equal text, and text is compared where a charset is known, if only
@@ -92,6 +95,27 @@ func TestKeysOfNumbers(t *testing.T) {
 	}
 }
 
+// Tests keys that are floating point numbers: one number in two forms is one key, alone and in a row that is paired as a whole.
+func TestFloatKeys(t *testing.T) {
+	float := func(source, target querypb.Type) plan.Column {
+		return plan.Column{Name: "f", Source: plan.ColumnType{Type: source}, Target: plan.ColumnType{Type: target}}
+	}
+	f := func(source, target querypb.Type, s, tgt string, want verdicts) {
+		t.Helper()
+		for _, unique := range []bool{true, false} {
+			table := &plan.Table{Name: "t", Columns: []plan.Column{float(source, target)}, Key: []int{0}, KeyUnique: unique}
+			v, _, err := compare(t, table, false, [][][]string{{{s}}}, [][]string{{tgt}}, Options{})
+			require.NoError(t, err)
+			assert.Equal(t, want, *v, "%s and %s, unique: %v", s, tgt, unique)
+		}
+	}
+	same := verdicts{matches: 1}
+	f(sqltypes.Float64, sqltypes.Float64, "-0", "0", same)
+	f(sqltypes.Float32, sqltypes.Float32, "-0", "0", same)
+	f(sqltypes.Float32, sqltypes.Float64, "1e10", "10000000000", same)
+	f(sqltypes.Float64, sqltypes.Float64, "-1", "1", verdicts{lines: []string{"source |-1", "target |1"}})
+}
+
 // Tests sums of floats: they may differ by what adding in another order does, and not by a row.
 func TestSumsOfFloats(t *testing.T) {
 	f := func(source, target plan.ColumnType, rows []string, sum string, equal bool) {
@@ -123,6 +147,16 @@ func TestSumsOfFloats(t *testing.T) {
 	f(double, double, []string{"4503599627370496", "60"}, "4503599627370496", false)
 	f(double, double, []string{"4503599627370496", "60"}, "4503599627370556", true)
 	f(double, double, []string{"1e308", "-1e308", "1e308", "-1e308", "5"}, "12345", false)
+
+	// A FLOAT of which not all digits were read, and those of which they were.
+	f(float, double, []string{"1.23457", "2"}, "3.2345678", true)
+	f(float, double, []string{"1.23457", "2"}, "3.2347", false)
+	f(float, double, []string{"16777200", "2"}, "16777217", true)
+	f(float, double, []string{"1.67772e7", "2"}, "16777217", true)
+	f(float, exact, []string{"123457", "0.5"}, "123457.14", true)
+	f(float, double, []string{"100000", "-0.0025"}, "99999.9975", true)
+	f(float, double, []string{"100000", "-0.0025", "0.5"}, "99999.9975", false)
+	f(float, exact, []string{"100000", "0.5"}, "100000.00", false)
 
 	ones := slices.Repeat([]string{"1"}, 100_000)
 	f(double, float, ones, "100000", true)
@@ -165,4 +199,34 @@ func TestResidueOfFloats(t *testing.T) {
 	f(counted, []string{"1", "5.5e-17", "1"}, 0)
 	f([]plan.Column{sum}, []string{"1", "0"}, 1)
 	f([]plan.Column{sum}, []string{"1", "5.5e-17"}, 0)
+}
+
+// Tests that sums of two parts of a group are those of the whole group, and may differ from the target's by as much.
+func TestMergedSums(t *testing.T) {
+	double, float := plan.ColumnType{Type: sqltypes.Float64, ColumnType: "double"}, plan.ColumnType{Type: sqltypes.Float32, ColumnType: "float"}
+	exact := plan.ColumnType{Type: sqltypes.Decimal, ColumnType: "decimal(20,2)"}
+	f := func(source, target plan.ColumnType, first, second string) {
+		t.Helper()
+		col := &column{Column: plan.Column{Source: source, Target: target, Aggregate: plan.AggregateSum}}
+		var whole, a, b sum
+		for value, part := range map[string]*sum{first: &a, second: &b} {
+			row := scan.Row{Lengths: []int32{int32(len(value))}, Values: []byte(value)}
+			require.NoError(t, whole.add(col, row, 0))
+			require.NoError(t, part.add(col, row, 0))
+		}
+		a.merge(&b)
+		x, xok := whole.value(col)
+		y, yok := a.value(col)
+		assert.Equal(t, string(x), string(y))
+		assert.Equal(t, xok, yok)
+		assert.Equal(t, whole.slack(col, 2), a.slack(col, 2))
+	}
+	for _, source := range []plan.ColumnType{double, float, exact} {
+		for _, target := range []plan.ColumnType{double, float} {
+			f(source, target, "1000000", "3")
+			f(source, target, "1000000", "0.5")
+			f(source, target, "0.5", "1000000")
+			f(source, target, "4", "123.456")
+		}
+	}
 }

@@ -303,33 +303,28 @@ func TestEqualValues(t *testing.T) {
 	f(ct(sqltypes.Date), ct(sqltypes.Datetime), "2020-01-02", "2020-01-02 00:00:00.000", true)
 	f(ct(sqltypes.Float64), ct(sqltypes.Float64), "1e3", "1000", true)
 	f(ct(sqltypes.Float64), ct(sqltypes.Float64), "0", "-0", true)
+	// A FLOAT is copied as it is printed, and replicated with all digits that it has.
+	for _, wide := range []querypb.Type{sqltypes.Float64, sqltypes.Decimal} {
+		f(ct(sqltypes.Float32), ct(wide), "1.23457", "1.23457", true)
+		f(ct(sqltypes.Float32), ct(wide), "1.23457", "1.2345678", true)
+		f(ct(sqltypes.Float32), ct(wide), "1.23457", "1.234567806", false) // not how a FLOAT is written
+		f(ct(sqltypes.Float32), ct(wide), "1.23457", "1.2345612", false)
+		f(ct(sqltypes.Float32), ct(wide), "16777200", "16777217", false) // no FLOAT
+		f(ct(sqltypes.Float32), ct(wide), "16777200", "16777216", true)
+		f(ct(sqltypes.Float32), ct(wide), "1234567.88", "1234567.9", true) // a FLOAT(20,2)
+		f(ct(sqltypes.Float32), ct(wide), "1234567.88", "1234568", false)
+		f(ct(sqltypes.Float32), ct(wide), "0.5", "-0.5", false)
+	}
+	f(ct(sqltypes.Float32), ct(sqltypes.Float64), "3.40282e38", "3.4028235e38", true)
+	f(ct(sqltypes.Float32), ct(sqltypes.Float64), "3.40282e38", "3.5e38", false)
+	f(ct(sqltypes.Float32), ct(sqltypes.Float32), "1.23457", "1.23456", false)
+	f(ct(sqltypes.Float64), ct(sqltypes.Float32), "1.2345678", "1.23457", false)
 	f(ct(sqltypes.VarChar), ct(sqltypes.VarChar), "a", "a ", false)
 	f(ct(sqltypes.VarChar), ct(sqltypes.VarChar), null, "", false)
 	f(ct(sqltypes.VarChar), ct(sqltypes.VarChar), null, null, true)
 	latin1, utf8 := textColumn("v", "latin1_swedish_ci", "latin1_swedish_ci", 0).Source, textColumn("v", "utf8mb4_bin", "utf8mb4_bin", 0).Source
 	f(latin1, utf8, "caf\xe9", "café", true)
 	f(latin1, utf8, "caf\xe9", "cafe", false)
-}
-
-// Tests keys that are floating point numbers: one number in two forms is one key, alone and in a row that is paired as a whole.
-func TestFloatKeys(t *testing.T) {
-	float := func(source, target querypb.Type) plan.Column {
-		return plan.Column{Name: "f", Source: plan.ColumnType{Type: source}, Target: plan.ColumnType{Type: target}}
-	}
-	f := func(source, target querypb.Type, s, tgt string, want verdicts) {
-		t.Helper()
-		for _, unique := range []bool{true, false} {
-			table := &plan.Table{Name: "t", Columns: []plan.Column{float(source, target)}, Key: []int{0}, KeyUnique: unique}
-			v, _, err := compare(t, table, false, [][][]string{{{s}}}, [][]string{{tgt}}, Options{})
-			require.NoError(t, err)
-			assert.Equal(t, want, *v, "%s and %s, unique: %v", s, tgt, unique)
-		}
-	}
-	same := verdicts{matches: 1}
-	f(sqltypes.Float64, sqltypes.Float64, "-0", "0", same)
-	f(sqltypes.Float32, sqltypes.Float32, "-0", "0", same)
-	f(sqltypes.Float32, sqltypes.Float64, "1e10", "10000000000", same)
-	f(sqltypes.Float64, sqltypes.Float64, "-1", "1", verdicts{lines: []string{"source |-1", "target |1"}})
 }
 
 // Tests a table without a usable key: equal rows are counted as often as they are there.

@@ -102,17 +102,3 @@ func (f *fold) leftovers() error {
 	}
 	return nil
 }
-
-// merge adds what another sum has.
-func (s *sum) merge(o *sum) {
-	s.count += o.count
-	s.float += o.float
-	s.size += o.size
-	s.any = s.any || o.any
-	switch {
-	case !s.decimal.IsInitialized():
-		s.decimal = o.decimal
-	case o.decimal.IsInitialized():
-		s.decimal = s.decimal.Add(o.decimal)
-	}
-}

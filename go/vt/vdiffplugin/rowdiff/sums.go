@@ -3,6 +3,7 @@
 package rowdiff
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 
@@ -20,8 +21,8 @@ type sum struct {
 	float   float64
 	size    float64 // of the absolute values of what was added
 	any     bool    // a value that is not NULL was added
-	// fraction says that one of them was no whole number.
-	fraction bool
+	// fraction says that one of them was no whole number, and cut that one was a FLOAT that may have more digits than were read.
+	fraction, cut bool
 }
 
 func (s *sum) add(col *column, row scan.Row, i int) error {
@@ -46,6 +47,7 @@ func (s *sum) add(col *column, row scan.Row, i int) error {
 		s.fraction = s.fraction || x != math.Trunc(x)
 		if sqltypes.IsFloat(col.Source.Type) {
 			s.float += x
+			s.cut = s.cut || col.Source.Type == sqltypes.Float32 && significant(value) >= floatDigits
 			return nil
 		}
 	}
@@ -58,6 +60,32 @@ func (s *sum) add(col *column, row scan.Row, i int) error {
 	}
 	s.decimal = d
 	return nil
+}
+
+// merge adds what another sum has.
+func (s *sum) merge(o *sum) {
+	s.count += o.count
+	s.float += o.float
+	s.size += o.size
+	s.any = s.any || o.any
+	s.fraction = s.fraction || o.fraction
+	s.cut = s.cut || o.cut
+	switch {
+	case !s.decimal.IsInitialized():
+		s.decimal = o.decimal
+	case o.decimal.IsInitialized():
+		s.decimal = s.decimal.Add(o.decimal)
+	}
+}
+
+// printed is how far off a FLOAT may be as it is printed, of the number.
+const printed = 1e-5
+
+// significant counts the digits of a number from the first to the last that is not zero.
+func significant(number []byte) int {
+	mantissa, _, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
+	digits := bytes.Trim(mantissa, "+-.0")
+	return len(digits) - bytes.Count(digits, []byte("."))
 }
 
 // value returns the aggregate as MySQL would print it; ok is false for NULL.
@@ -89,16 +117,19 @@ func sameSum(col *column, s, t []byte, slack float64) bool {
 // addition rounds to the precision of the type, of a number that is no larger than the sum of the absolute values (Higham, Accuracy
 // and Stability of Numerical Algorithms, 2nd ed., section 4.2). drift is for the additions that no row shows: an update takes off
 // and adds on, and what some hundreds of them round is mostly within it. Of whole numbers that the type has, none is as small as a rounding. A
-// FLOAT is read as it is printed, with six digits, which is more than what it drifts.
+// FLOAT is read as it is printed, with six digits, which is more than what it drifts. VReplication copies a FLOAT as it is printed and
+// takes it off as the binary log has it: where one may have more digits, the sum of neither form is the one to expect.
 func (s *sum) slack(col *column, rows int64) float64 {
 	const drift = 64
 	switch {
 	case math.IsInf(s.size, 0):
 		return 0
 	case col.Target.Type == sqltypes.Float32 && !s.fraction && s.size < 1<<24:
-		return 1e-5 * s.size
+		return printed * s.size
 	case col.Target.Type == sqltypes.Float32:
-		return (0x1p-23*float64(rows+1) + 1e-5) * s.size
+		return (0x1p-23*float64(rows+1) + printed) * s.size
+	case s.cut:
+		return printed * s.size
 	}
 	slack := 0x1p-52 * float64(rows+drift) * s.size
 	if !s.fraction && s.size < 1<<53 {
