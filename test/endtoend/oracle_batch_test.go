@@ -122,7 +122,8 @@ func (b *batch) vschema(keyspaces map[string]*sharded) {
 	}
 }
 
-// run copies the tables and compares them, then plants differences, more and more, and compares on every way; and clears up.
+// run copies the tables and compares them, and again when more is replicated; then plants differences, more and more, and compares on every way;
+// and clears up.
 func (b *batch) run(t *testing.T, ctx context.Context) {
 	defer b.sessions.close()
 	started := time.Now()
@@ -151,6 +152,17 @@ func (b *batch) run(t *testing.T, ctx context.Context) {
 	phase("copy")
 	b.o.countPlaced(b)
 	b.check(t, ctx, "as copied")
+	phase("vdiff")
+	when := "as replicated"
+	if !b.replicate(t, ctx) {
+		b.copyAgain(t, ctx)
+		when = "as copied again"
+	}
+	if len(b.tables) == 0 {
+		return
+	}
+	phase("replication")
+	b.check(t, ctx, when)
 	phase("vdiff")
 	for range b.o.plants {
 		for _, table := range b.tables {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vitess.io/vitess/go/mysql"
@@ -113,20 +114,32 @@ func (t *randomTable) fill(ctx context.Context, s sessions, sources []*cluster.T
 	}
 	_, names := t.written(false)
 	if !t.needsTwin() {
-		for len(rows) > 0 {
-			n := min(len(rows), 100)
-			if err := t.insert(ctx, s, sources[0], "insert ignore into "+quote(t.source)+" "+names+" values "+strings.Join(rows[:n], ", ")); err != nil {
-				return err
+		for i, part := range [][]string{rows[:t.early()], rows[t.early():]} {
+			for some := range slices.Chunk(part, 100) {
+				if err := t.insert(ctx, s, sources[0], i > 0, "insert ignore into "+quote(t.source)+" "+names+" values "+strings.Join(some, ", ")); err != nil {
+					return err
+				}
 			}
-			rows = rows[n:]
 		}
 		return nil
 	}
 	return t.fillFitting(ctx, s, sources, rows)
 }
 
-// insert inserts rows, and keeps the statement for copies of the table.
-func (t *randomTable) insert(ctx context.Context, s sessions, tablet *cluster.Tablet, sql string) error {
+// early is how many of the rows are there before the workflow is.
+func (t *randomTable) early() int {
+	if !t.replicates() {
+		return t.rows
+	}
+	return t.rows - t.rows/3
+}
+
+// insert inserts rows, now or late, and keeps the statement for copies of the table.
+func (t *randomTable) insert(ctx context.Context, s sessions, tablet *cluster.Tablet, late bool, sql string) error {
+	if late {
+		t.late = append(t.late, lateRow{tablet, sql})
+		return nil
+	}
 	if t.copies() {
 		t.inserts = append(t.inserts, sql)
 	}
@@ -163,7 +176,7 @@ func (t *randomTable) fillFitting(ctx context.Context, s sessions, sources []*cl
 		if t.reference {
 			shard = sources[0]
 		}
-		if err := t.insert(ctx, s, shard, "insert ignore into "+quote(t.source)+" "+names+" values "+row); err != nil {
+		if err := t.insert(ctx, s, shard, i >= t.early(), "insert ignore into "+quote(t.source)+" "+names+" values "+row); err != nil {
 			return err
 		}
 	}

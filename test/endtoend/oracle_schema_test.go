@@ -31,6 +31,7 @@ type randomTable struct {
 	// rollup says that the rule groups rows.
 	rollup  bool
 	inserts []string // what filled its first copy
+	late    []lateRow
 	rows    int
 	layout  *layout
 }

@@ -90,7 +90,7 @@ func (t *randomTable) read(ctx context.Context, s sessions, tablet *cluster.Tabl
 	for i, values := range result.Rows {
 		row := &truthRow{}
 		for n, c := range columns {
-			row.forms = append(row.forms, c.kind.form.of(values[2*n]))
+			row.forms = append(row.forms, c.asRead(c.kind.form.of(values[2*n]), target))
 			row.texts = append(row.texts, values[2*n])
 			row.raw = append(row.raw, values[2*n+1].ToString())
 		}

@@ -41,6 +41,7 @@ type column struct {
 	targetCharset  charset.Charset
 	text           *plan.TextOrder // OrderCollation, and folding of text keys; may be nil
 	numericCompare bool            // unequal forms may still be the same number (float and decimal)
+	asPrinted      bool            // the target has a FLOAT in more digits, and rows are paired as wholes
 	unlikeText     bool            // the bytes that arrive are of two charsets: equal ones may be unlike text
 	folds          bool            // the target has text here
 	// weights are what is known of the weights of text whose forms are in the charset weighed; nil where it is folded here.
@@ -81,6 +82,7 @@ func newComparer(t *plan.Table) (*comparer, error) {
 			return nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s: column %s is ordered by a collation that is not known", t.Name, pc.Name)
 		}
 		src, tgt := pc.Source.Type, pc.Target.Type
+		col.asPrinted = wasFloat(&pc) && col.form == formFloat && !t.KeyUnique
 		col.numericCompare = isNumber(src) && isNumber(tgt) && (src != tgt || sqltypes.IsFloat(src))
 		col.setFolding()
 		c.columns[i] = col
@@ -130,6 +132,11 @@ func (col *column) appendForm(dst, value []byte, fromSource bool) []byte {
 	case formDecimal:
 		return appendDecimal(dst, value)
 	case formFloat:
+		if col.asPrinted && !fromSource {
+			if printed, ok := printedFloat(value); ok {
+				return strconv.AppendFloat(dst, printed, 'g', -1, 64)
+			}
+		}
 		return appendFloat(dst, value)
 	case formTemporal:
 		return appendTemporal(dst, value)
@@ -265,7 +272,12 @@ func (c *comparer) equalColumn(i int, source, target scan.Row) bool {
 func (c *comparer) sameNumber(col *column, s, t []byte) bool {
 	cmp, err := evalengine.NullsafeCompare(sqltypes.MakeTrusted(col.Source.Type, s), sqltypes.MakeTrusted(col.Target.Type, t),
 		c.env, collations.CollationBinaryID, nil)
-	return err == nil && cmp == 0 || col.Source.Type == sqltypes.Float32 && col.Target.Type != sqltypes.Float32 && sameFloat(s, t)
+	return err == nil && cmp == 0 || wasFloat(&col.Column) && sameFloat(s, t)
+}
+
+// wasFloat says whether a column is FLOAT on the source, and of a type with more digits on the target.
+func wasFloat(c *plan.Column) bool {
+	return c.Source.Type == sqltypes.Float32 && c.Target.Type != sqltypes.Float32
 }
 
 // floatDigits is with how many digits MySQL prints a FLOAT (FLT_DIG of C), be it with fewer than it has.
@@ -274,15 +286,25 @@ const floatDigits = 6
 // sameFloat says whether t, of a type that has more digits, is what VReplication makes of a FLOAT of the source that is printed as s. It
 // copies what is printed; of the binary log it takes the shortest text that means the FLOAT.
 func sameFloat(s, t []byte) bool {
-	source, serr := strconv.ParseFloat(string(s), 64)
-	target, terr := strconv.ParseFloat(string(t), 64)
-	if serr != nil || terr != nil {
+	source, err := strconv.ParseFloat(string(s), 64)
+	if err != nil {
 		return false
 	}
-	float := float64(float32(target))
-	if shortest, err := strconv.ParseFloat(strconv.FormatFloat(float, 'e', -1, 32), 64); err != nil || shortest != target {
-		return false
+	printed, ok := printedFloat(t)
+	target, _ := strconv.ParseFloat(string(t), 64)
+	return ok && (printed == source || float32(target) == float32(source))
+}
+
+// printedFloat is a number as MySQL would print it if it were a FLOAT. ok is false when it is not the shortest that means one.
+func printedFloat(value []byte) (printed float64, ok bool) {
+	n, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		return 0, false
 	}
-	printed, err := strconv.ParseFloat(strconv.FormatFloat(float, 'e', floatDigits-1, 64), 64)
-	return err == nil && printed == source || float == float64(float32(source))
+	float := float64(float32(n))
+	if shortest, err := strconv.ParseFloat(strconv.FormatFloat(float, 'e', -1, 32), 64); err != nil || shortest != n {
+		return 0, false
+	}
+	printed, err = strconv.ParseFloat(strconv.FormatFloat(float, 'e', floatDigits-1, 64), 64)
+	return printed, err == nil
 }

@@ -113,7 +113,20 @@ func TestFloatKeys(t *testing.T) {
 	f(sqltypes.Float64, sqltypes.Float64, "-0", "0", same)
 	f(sqltypes.Float32, sqltypes.Float32, "-0", "0", same)
 	f(sqltypes.Float32, sqltypes.Float64, "1e10", "10000000000", same)
+	f(sqltypes.Float64, sqltypes.Float64, "1.23457", "1.2345678", verdicts{lines: []string{"source |1.23457", "target |1.2345678"}})
 	f(sqltypes.Float64, sqltypes.Float64, "-1", "1", verdicts{lines: []string{"source |-1", "target |1"}})
+}
+
+// Tests a FLOAT that the target has in all of its digits, in a row that is paired as a whole: it is what the source prints. -0 is 0.
+func TestReplicatedFloats(t *testing.T) {
+	for _, wide := range []querypb.Type{sqltypes.Float64, sqltypes.Decimal} {
+		f := plan.Column{Name: "f", Source: plan.ColumnType{Type: sqltypes.Float32}, Target: plan.ColumnType{Type: wide}}
+		table := &plan.Table{Name: "t", Columns: []plan.Column{f}, Key: []int{0}}
+		v, _, err := compare(t, table, false, [][][]string{{{"1.23457"}, {"1.23457"}, {"2"}, {"-0"}, {"0.1"}}},
+			[][]string{{"1.2345678"}, {"1.23457"}, {"2.0000002"}, {"0"}, {"0.100000001"}}, Options{})
+		require.NoError(t, err)
+		assert.Equal(t, &verdicts{matches: 4, lines: []string{"source |0.1", "target |0.100000001"}}, v)
+	}
 }
 
 // Tests sums of floats: they may differ by what adding in another order does, and not by a row.
