@@ -50,16 +50,20 @@ func (t *randomTable) filterText(c *randomColumn) {
 	t.where, t.chosen = condition[0], condition[1]
 }
 
-// condition is what is true of the rows of one side that the workflow is about, "" for all rows.
+// condition is what is true of the rows of one side that the workflow is about, "" for all rows. Text is compared as the source has it.
 func (t *randomTable) condition(target bool) string {
 	if t.where == "" || target && t.filtered.dropped {
 		return ""
 	}
-	where := t.where
+	where, column := t.where, quote(t.filtered.on(target))
 	if t.chosen != "" {
 		where = t.chosen
+		if target && t.filtered.targetType != t.filtered.sourceType {
+			m := collatedType.FindStringSubmatch(t.filtered.sourceType)
+			column = "convert(" + column + " using " + m[1] + ") collate " + m[2]
+		}
 	}
-	return fmt.Sprintf(where, quote(t.filtered.on(target)))
+	return fmt.Sprintf(where, column)
 }
 
 // expression is the rule's query of a table with names or a filter of its own.

@@ -211,7 +211,7 @@ func (o *oracle) writeDifferences(t *testing.T) {
 	}
 	var text strings.Builder
 	text.WriteString("# Where the stock engine answers differently\n\n" +
-		"Random tables were copied, changed on the target behind replication, and compared by both engines. What is true was found by brute\n" +
+		"Random tables were copied, written to on the source, changed on the target behind replication, and compared by both engines. What is true was found by brute\n" +
 		"force (`test/endtoend/oracle_truth_test.go`); our engine said the same of every table here. Each row is a kind of table on which the stock engine\n" +
 		"said something else of at least one. A table counts for the first kind that it is of, by its schema: that is where to look, and not always the cause.\n" +
 		"This file is written by `make oracle`; kinds that it does not name had no disagreement.\n\n" +

@@ -57,6 +57,24 @@ func TestIsPermanent(t *testing.T) {
 	assert.False(t, isPermanent(sidecar.AsTransient(sqlerror.NewSQLError(sqlerror.ERNoSuchTable, "42S02", "marked otherwise"))))
 }
 
+// Tests which errors that MySQL gives to a table at every try pass with another plan: those of what is there no more.
+func TestClassified(t *testing.T) {
+	f := func(err error, want sidecar.Class) {
+		t.Helper()
+		for _, err := range []error{err, errors.New("rpc error: code = Unknown desc = " + err.Error())} {
+			class, ok := sidecar.ClassOf(classified(err))
+			assert.True(t, ok)
+			assert.Equal(t, want, class, "%v", err)
+		}
+	}
+	f(sqlerror.NewSQLError(sqlerror.ERNoSuchTable, "42S02", "Table 'x.t' doesn't exist"), sidecar.Transient)
+	f(sqlerror.NewSQLError(sqlerror.ERBadFieldError, "42S22", "Unknown column 'c' in 'field list'"), sidecar.Transient)
+	f(sqlerror.NewSQLError(sqlerror.ERAccessDeniedError, "28000", "no"), sidecar.Permanent)
+	f(sqlerror.NewSQLError(sqlerror.ERWrongValue, "HY000", "Incorrect DATETIME value"), sidecar.Permanent)
+	class, _ := sidecar.ClassOf(classified(sidecar.AsPermanent(sqlerror.NewSQLError(sqlerror.ERNoSuchTable, "42S02", "marked otherwise"))))
+	assert.Equal(t, sidecar.Permanent, class)
+}
+
 // Tests the choice of cells: those that are asked for, all by default, all of a mounted cluster that
 // has none of them, and a clear error for cells that are nowhere.
 func TestCellsOf(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"vitess.io/vitess/go/mysql/sqlerror"
 	"vitess.io/vitess/go/vt/log"
+	"vitess.io/vitess/go/vt/vterrors"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
 )
@@ -175,7 +176,7 @@ func (s *scheduler) retry(ctx context.Context, j *job, err error) {
 	}
 	j.tries++
 	if isPermanent(err) {
-		err = sidecar.AsPermanent(err)
+		err = classified(err)
 	} else if j.tries < maxTries {
 		wait := s.r.retryWait(j.tries)
 		j.retryAt = time.Now().Add(wait)
@@ -211,16 +212,32 @@ func (r *run) retryWait(tries int) time.Duration {
 	return min(r.RetryInterval/firstRetryPart<<(tries-1), r.RetryInterval)
 }
 
+// classified marks an error that MySQL will give again to the same statement. That of a table or column which is not there any more, as it
+// was when the table was planned, passes with a plan of what is there by then.
+func classified(err error) error {
+	switch numberOf(err) {
+	case sqlerror.ERNoSuchTable, sqlerror.ERBadFieldError:
+		if _, ok := sidecar.ClassOf(err); !ok {
+			return sidecar.AsTransient(vterrors.Wrap(err, "its schema has changed since it was planned, the next try compares what is there then"))
+		}
+	}
+	return sidecar.AsPermanent(err)
+}
+
+// numberOf is the number of an error of MySQL, 0 for another error.
+func numberOf(err error) sqlerror.ErrorCode {
+	if se, ok := sqlerror.NewSQLErrorFromError(err).(*sqlerror.SQLError); ok {
+		return se.Number()
+	}
+	return 0
+}
+
 // isPermanent says whether an error that came over the wire is one that MySQL will give again.
 func isPermanent(err error) bool {
 	if class, ok := sidecar.ClassOf(err); ok {
 		return class == sidecar.Permanent
 	}
-	se, ok := sqlerror.NewSQLErrorFromError(err).(*sqlerror.SQLError)
-	if !ok {
-		return false
-	}
-	switch se.Number() {
+	switch numberOf(err) {
 	case sqlerror.ERNoSuchTable, sqlerror.ERBadDb, sqlerror.ERBadFieldError, sqlerror.ERAccessDeniedError,
 		sqlerror.ERTableAccessDenied, sqlerror.ERDBAccessDenied, sqlerror.ERParseError, sqlerror.ERWrongValue:
 		return true
