@@ -24,8 +24,8 @@ const idleTimeout = 30 * time.Second
 // pool has the connections to one mysqld.
 type pool struct {
 	connector  func() dbconfigs.Connector
-	slots      chan struct{} // one for each connection in use
-	background sync.WaitGroup
+	slots      chan struct{}  // one for each connection in use
+	background sync.WaitGroup // of what ends sessions; see begin
 
 	mu         sync.Mutex
 	idle       []*session // the one used last is the last
@@ -151,7 +151,18 @@ func (p *pool) sweep() {
 	}
 }
 
-// close closes the idle connections, and waits for what runs in the background. Connections in use are closed when
+// begin says whether close will wait for what begins now, which then tells background when it has ended. Once the pool is closed it
+// does not: a WaitGroup must not grow from nothing while somebody waits.
+func (p *pool) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.background.Add(1)
+	}
+	return !p.closed
+}
+
+// close closes the idle connections, and waits for those that are being ended. Connections in use are closed when
 // they are put back.
 func (p *pool) close() {
 	p.mu.Lock()

@@ -109,21 +109,16 @@ func (s *session) ping(n int64) error {
 // only when it has something to send. It returns a function that must be called when ctx does not matter any more; that
 // returns false when the connection is being closed.
 func (s *session) guard(ctx context.Context) (done func() bool) {
-	s.pool.background.Add(1)
 	stop := context.AfterFunc(ctx, func() {
-		defer s.pool.background.Done()
+		if s.pool.begin() {
+			defer s.pool.background.Done()
+		}
 		s.conn.Close()
 		if err := s.pool.kill("kill", s.conn.ID()); err != nil {
 			log.Warn(fmt.Sprintf("vdiff: cannot end connection %d to mysqld: %v", s.conn.ID(), err))
 		}
 	})
-	return func() bool {
-		if !stop() {
-			return false
-		}
-		s.pool.background.Done()
-		return true
-	}
+	return stop
 }
 
 // killTimeout bounds how long another connection tries to end what one is doing.

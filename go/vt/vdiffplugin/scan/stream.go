@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,22 +33,26 @@ type Dialer struct {
 	Local        *topodatapb.TabletAlias
 	LocalService queryservice.QueryService
 
-	abandoned sync.WaitGroup // streams whose opening was given up and that have not ended yet
+	mu sync.Mutex
+	// abandoned has a channel for each stream whose opening was given up and that has not ended yet; it is closed when it has. All vdiffs
+	// share it: while one waits, others give up theirs, which a WaitGroup does not allow.
+	abandoned map[chan struct{}]struct{}
 }
 
 // Wait waits, for at most d, until the streams whose opening was given up have ended: the tablet
 // notices only when its lock wait, or the sort of a query, is over.
 func (d *Dialer) Wait(most time.Duration) {
-	ended := make(chan struct{})
-	go func() {
-		d.abandoned.Wait()
-		close(ended)
-	}()
+	d.mu.Lock()
+	waitFor := slices.Collect(maps.Keys(d.abandoned))
+	d.mu.Unlock()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
+	for _, ended := range waitFor {
+		select {
+		case <-ended:
+		case <-timer.C:
+			return
+		}
 	}
 }
 
@@ -130,7 +136,20 @@ func (d *Dialer) Open(ctx context.Context, req Request) (*Stream, error) {
 // abandon cancels a stream that is not open yet without waiting for its end.
 func (d *Dialer) abandon(s *Stream) {
 	s.cancel()
-	d.abandoned.Go(s.Close)
+	ended := make(chan struct{})
+	d.mu.Lock()
+	if d.abandoned == nil {
+		d.abandoned = make(map[chan struct{}]struct{})
+	}
+	d.abandoned[ended] = struct{}{}
+	d.mu.Unlock()
+	go func() {
+		s.Close()
+		d.mu.Lock()
+		delete(d.abandoned, ended)
+		d.mu.Unlock()
+		close(ended)
+	}()
 }
 
 func (d *Dialer) run(ctx context.Context, s *Stream, req Request, opened chan<- struct{}) error {

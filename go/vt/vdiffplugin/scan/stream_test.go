@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,4 +220,43 @@ func TestRow(t *testing.T) {
 	NewBatch(1, []*querypb.Row{{Lengths: []int64{3}, Values: []byte("xyz")}})
 	assert.Equal(t, "bc", value(c, 1), "a clone has memory of its own")
 	assert.True(t, c.Equal(d))
+}
+
+// Tests that a vdiff which ends and waits for the streams that were given up does not meet others that give up theirs, through the same
+// dialer: all of them are waited for, as far as they were there.
+func TestWaitWhileOthersGiveUp(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	d := dialer(func(ctx context.Context, _ *binlogdatapb.VStreamRowsRequest, _ func(*binlogdatapb.VStreamRowsResponse) error) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	var openings, waits sync.WaitGroup
+	for range 4 {
+		openings.Go(func() {
+			for range 500 {
+				_, err := d.Open(gone, Request{Tablet: tablet})
+				assert.Error(t, err)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	for range 2 {
+		waits.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+					d.Wait(time.Minute)
+				}
+			}
+		})
+	}
+	openings.Wait()
+	close(ended)
+	waits.Wait()
+	d.Wait(time.Minute)
+	assert.Empty(t, d.abandoned)
 }
