@@ -94,15 +94,16 @@ func (f *Fence) Age() time.Duration { return time.Since(f.started) }
 // Do calls fn inside a fence and restores the streams afterwards. It returns fn's error, or else that
 // of the fence itself. waiting is told what the fence waits for, and "" when it goes on.
 func (m *Manager) Do(ctx context.Context, v *sidecar.VDiff, waiting func(string), fn func(context.Context, *Fence) error) (err error) {
-	if err := m.enter(ctx, v.Workflow); err != nil {
-		return err
-	}
-	defer m.leave(v.Workflow)
+	// While somebody else has the lock, be it for hours, streams that a fence before this one has left stopped are restored by Repair.
 	lock, unlock, err := m.lock(ctx, v, waiting)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if err := m.enter(ctx, v.Workflow); err != nil {
+		return err
+	}
+	defer m.leave(v.Workflow)
 	// What a dead process left of this very workflow comes first: its streams are not in the state
 	// to which they are to return.
 	if err := m.repair(ctx, v.Workflow); err != nil {

@@ -5,6 +5,7 @@ package fence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,29 @@ func TestRepairAndLiveFences(t *testing.T) {
 	require.NoError(t, w.manager(t).Do(t.Context(), vdiff1, quiet, func(context.Context, *Fence) error { return nil }))
 	assert.Equal(t, "Running", w.states())
 	assert.Empty(t, w.fences)
+}
+
+// Tests that streams which a fence has left stopped are restored while the next fence of the workflow waits for the lock, which somebody
+// else may have for long.
+func TestRepairWhileLocked(t *testing.T) {
+	w := newWorld(stateStopped)
+	m := w.manager(t)
+	w.streams[0].Message = fmt.Sprintf(messageStopped, "uuid-1")
+	w.fences = []*sidecar.Fence{{VDiffID: 1, UUID: "uuid-1", Workflow: "w", Streams: []sidecar.StreamState{{ID: 1, State: stateRunning}}}}
+	m.cfg.Lock = func(context.Context, string, string) (HeldLock, error) {
+		return nil, errors.New("traffic is being switched")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	waits, ended := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		ended <- m.Do(ctx, vdiff1, func(string) { waits <- struct{}{} }, func(context.Context, *Fence) error { return nil })
+	}()
+	<-waits
+	require.NoError(t, m.Repair(ctx))
+	assert.Equal(t, "Running", w.states())
+	assert.Empty(t, w.fences)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
 // Tests the workflows that cannot be fenced, and whether another try can help.
