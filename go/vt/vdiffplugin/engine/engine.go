@@ -40,6 +40,8 @@ type Config struct {
 	// RetryInterval is the time between two looks at the errored vdiffs, and the pause before the
 	// first retry. The pause doubles with each one, up to RetryBackoffMax.
 	RetryInterval, RetryBackoffMax time.Duration
+	// RepairInterval is the time between two calls of Repair. Stopped streams do not wait for a long RetryInterval.
+	RepairInterval time.Duration
 	// OpenBackoff is the pause after the first attempt to open that failed, OpenBackoffMax the
 	// longest. The same for watches of the shard record and for writes of a vdiff's state.
 	OpenBackoff, OpenBackoffMax   time.Duration
@@ -61,6 +63,7 @@ func (c *Config) setDefaults() {
 	}
 	set(&c.RetryInterval, 30*time.Second)
 	set(&c.RetryBackoffMax, max(30*time.Minute, c.RetryInterval))
+	set(&c.RepairInterval, min(30*time.Second, c.RetryInterval))
 	set(&c.OpenBackoff, time.Second)
 	set(&c.OpenBackoffMax, max(30*time.Second, c.OpenBackoff))
 	set(&c.WatchBackoff, time.Second)

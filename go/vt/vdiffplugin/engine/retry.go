@@ -12,16 +12,21 @@ import (
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
 )
 
-// retryErrored is the retry goroutine of a period. Every RetryInterval it looks at what went wrong.
+// retryErrored is the retry goroutine of a period. Every RetryInterval it looks at what went wrong, every RepairInterval at what was left
+// stopped.
 func (e *Engine) retryErrored(p *period) {
-	ticker := time.NewTicker(e.cfg.RetryInterval)
-	defer ticker.Stop()
+	retries, repairs := time.NewTicker(e.cfg.RetryInterval), time.NewTicker(e.cfg.RepairInterval)
+	defer retries.Stop()
+	defer repairs.Stop()
 	due := make(schedule)
 	for {
 		select {
 		case <-p.ctx.Done():
 			return
-		case <-ticker.C:
+		case <-repairs.C:
+			e.repairPass(p)
+			continue
+		case <-retries.C:
 		}
 		if err := e.retryPass(p, due); err != nil && p.ctx.Err() == nil {
 			log.Error(fmt.Sprintf("vdiff engine: retrying errored vdiffs: %v", err))
@@ -29,11 +34,18 @@ func (e *Engine) retryErrored(p *period) {
 	}
 }
 
-func (e *Engine) retryPass(p *period, due schedule) (err error) {
-	defer contain("retrying", &err)
-	if err := e.cfg.Repair(p.ctx); err != nil && p.ctx.Err() == nil {
+func (e *Engine) repairPass(p *period) {
+	repair := func() (err error) {
+		defer contain("repairing stopped streams", &err)
+		return e.cfg.Repair(p.ctx)
+	}
+	if err := repair(); err != nil && p.ctx.Err() == nil {
 		log.Error(fmt.Sprintf("vdiff engine: repairing stopped streams: %v", err))
 	}
+}
+
+func (e *Engine) retryPass(p *period, due schedule) (err error) {
+	defer contain("retrying", &err)
 	errored, err := e.cfg.Store.ErroredVDiffs(p.ctx)
 	if err != nil {
 		return err

@@ -210,3 +210,25 @@ func TestRepairAgain(t *testing.T) {
 	id := w.store.put(pending())
 	w.eventuallyState(id, vdiff.CompletedState)
 }
+
+// TestRepairDoesNotWaitForRetries tests that stopped streams are repaired soon, however long a vdiff waits for its retry.
+func TestRepairDoesNotWaitForRetries(t *testing.T) {
+	var repairs atomic.Int64
+	w := newWorld(t, nil, func(c *Config) {
+		c.RetryInterval, c.RepairInterval = time.Hour, time.Millisecond
+		c.Repair = func(context.Context) error {
+			if repairs.Add(1) == 3 {
+				panic("odd record")
+			}
+			return nil
+		}
+	})
+	w.open()
+	w.eventually("several repairs", func() bool { return repairs.Load() > 5 })
+
+	for retry, want := range map[time.Duration]time.Duration{time.Hour: 30 * time.Second, time.Second: time.Second, 0: 30 * time.Second} {
+		c := Config{RetryInterval: retry}
+		c.setDefaults()
+		require.Equal(t, want, c.RepairInterval)
+	}
+}
