@@ -172,3 +172,39 @@ func TestRowsCallbacks(t *testing.T) {
 	assert.Equal(t, vtrpcpb.Code_DEADLINE_EXCEEDED, vterrors.Code(err))
 	assert.Equal(t, 1, n)
 }
+
+// TestCloseWithSlowClient tests that the service ends while a client, which is alive, takes no rows.
+func TestCloseWithSlowClient(t *testing.T) {
+	offered := make(chan struct{}, 1)
+	s := New(Config{Tablet: testTablet})
+	s.Bind(&fakeReader{rows: func(ctx context.Context, _ *scan.RowsCall, start func(*scan.RowsStart) error, send func(*scan.RowsBatch) error, _ scan.Progress) error {
+		if err := start(&scan.RowsStart{Position: "p"}); err != nil {
+			return err
+		}
+		b := &scan.RowsBatch{Fields: testFields(1)}
+		for range 64 { // more than any window takes
+			b.Rows = append(b.Rows, &querypb.Row{Lengths: []int64{1 << 20}, Values: make([]byte, 1<<20)})
+		}
+		offered <- struct{}{}
+		for ctx.Err() == nil {
+			if err := send(b); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	}})
+	r, err := newTestClient(t, ClientConfig{}).Reader(testContext(t), "uuid", serve(t, s.Register), false)
+	require.NoError(t, err)
+	slow, cancel := context.WithCancel(t.Context())
+	called := make(chan error, 1)
+	go func() {
+		call := &scan.RowsCall{Reads: []scan.RowsRead{{Table: testTable()}}}
+		called <- r.Rows(slow, call, func(*scan.RowsStart) error { return nil }, func(*scan.RowsBatch) error { <-slow.Done(); return slow.Err() }, nil)
+	}()
+	<-offered
+	ctx, stop := context.WithTimeout(testContext(t), 8*time.Second)
+	defer stop()
+	require.NoError(t, s.Close(ctx))
+	cancel()
+	require.Error(t, <-called)
+}

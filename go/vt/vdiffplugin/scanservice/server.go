@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -81,6 +82,33 @@ func (g *grpcServer) Rows(req *vdiffscanpb.RowsRequest, stream grpc.ServerStream
 	if err := call.Check(); err != nil {
 		return err
 	}
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		defer func() { ended <- err }()
+		defer contain(ctx, "Rows", &err)
+		err = g.sendRows(ctx, call, stream)
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-g.service.ending.Done():
+	}
+	// It ends by itself now, unless it waits for a client that takes no rows: gRPC lets it wait until the handler has returned.
+	timer := time.NewTimer(endingWait)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-timer.C:
+		return errClosing()
+	}
+}
+
+// endingWait is how long a call has to end by itself when the service ends.
+const endingWait = 500 * time.Millisecond
+
+func (g *grpcServer) sendRows(ctx context.Context, call *scan.RowsCall, stream grpc.ServerStreamingServer[vdiffscanpb.RowsResponse]) error {
 	var mu sync.Mutex // a stream has one sender at a time
 	send := func(m *vdiffscanpb.RowsResponse) error {
 		mu.Lock()
