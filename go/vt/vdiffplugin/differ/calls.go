@@ -182,8 +182,15 @@ func (d *digests) compared(ctx context.Context, tasks []verify.Task, rs *readers
 
 // settled tells the machine the outcomes of tasks and writes down what they have brought.
 func (d *digests) settled(ctx context.Context, tasks []verify.Task, outcomes []verify.Outcome) error {
-	var touched []*digestTable
+	touched := d.tell(tasks, outcomes)
+	slices.SortFunc(touched, func(a, b *digestTable) int { return cmp.Compare(a.id, b.id) })
+	return d.record(ctx, slices.Compact(touched))
+}
+
+// tell tells the machine the outcomes of tasks, and returns their tables.
+func (d *digests) tell(tasks []verify.Task, outcomes []verify.Outcome) (touched []*digestTable) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.failures = 0
 	for i, task := range tasks {
 		if t := d.table(task); !t.rowWay {
@@ -192,9 +199,7 @@ func (d *digests) settled(ctx context.Context, tasks []verify.Task, outcomes []v
 		}
 	}
 	d.wakeLocked()
-	d.mu.Unlock()
-	slices.SortFunc(touched, func(a, b *digestTable) int { return cmp.Compare(a.id, b.id) })
-	return d.record(ctx, slices.Compact(touched))
+	return touched
 }
 
 // outcomeOf compares the digests of request i. Of a reference table every source shard holds all rows.

@@ -160,31 +160,54 @@ func (d *digests) worker(ctx context.Context) error {
 // next waits for tasks. None means that nothing is left to be done.
 func (d *digests) next(ctx context.Context) ([]verify.Task, *readers, error) {
 	for {
-		d.mu.Lock()
-		if d.err != nil || d.machine.Done() {
-			defer d.mu.Unlock()
-			return nil, nil, d.err
+		l := d.look()
+		if l.done || len(l.tasks) > 0 {
+			return l.tasks, l.readers, l.err
 		}
-		tasks := d.machine.Next(time.Since(d.started))
-		readers, changed := d.readers, d.changed
-		at, timed := d.machine.Wake()
-		d.mu.Unlock()
-		if len(tasks) > 0 {
-			return tasks, readers, nil
-		}
-		var timer <-chan time.Time
-		if timed {
-			t := time.NewTimer(at - time.Since(d.started))
-			defer t.Stop()
-			timer = t.C
-		}
-		select {
-		case <-changed:
-		case <-timer:
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+		if err := l.await(ctx, d.started); err != nil {
+			return nil, nil, err
 		}
 	}
+}
+
+// looked is what a worker finds: tasks, the end, or what it has to wait for.
+type looked struct {
+	tasks   []verify.Task
+	readers *readers
+	done    bool
+	err     error
+	changed <-chan struct{}
+	wake    time.Duration // since the start, if timed
+	timed   bool
+}
+
+// look has mu, as all that calls the machine does, in a function of its own: a panic of the machine must not leave it locked.
+func (d *digests) look() looked {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil || d.machine.Done() {
+		return looked{done: true, err: d.err}
+	}
+	l := looked{tasks: d.machine.Next(time.Since(d.started)), readers: d.readers, changed: d.changed}
+	l.wake, l.timed = d.machine.Wake()
+	return l
+}
+
+// await waits until something has changed, or it is time to look again.
+func (l *looked) await(ctx context.Context, started time.Time) error {
+	var timer <-chan time.Time
+	if l.timed {
+		t := time.NewTimer(l.wake - time.Since(started))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-l.changed:
+	case <-timer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // wakeLocked lets waiting workers look again.
@@ -224,14 +247,7 @@ func (d *digests) failed(ctx context.Context, tasks []verify.Task, used *readers
 		d.toRows(tasks[0].Table, err.Error())
 		return nil
 	}
-	d.mu.Lock()
-	d.failures++
-	failures := d.failures
-	for _, task := range tasks {
-		d.machine.Failed(task.ID, time.Since(d.started))
-	}
-	d.wakeLocked()
-	d.mu.Unlock()
+	failures := d.countFailed(tasks)
 	if failures > maxTries*d.r.Concurrency {
 		return sidecar.AsTransient(err)
 	}
@@ -253,6 +269,18 @@ func (d *digests) failed(ctx context.Context, tasks []verify.Task, used *readers
 	d.readers = readers
 	d.mu.Unlock()
 	return nil
+}
+
+// countFailed tells the machine that tasks have failed, and returns how many calls have in a row.
+func (d *digests) countFailed(tasks []verify.Task) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failures++
+	for _, task := range tasks {
+		d.machine.Failed(task.ID, time.Since(d.started))
+	}
+	d.wakeLocked()
+	return d.failures
 }
 
 // cannotScan says whether a tablet will never answer this way what it was asked.

@@ -89,20 +89,25 @@ func (s *scheduler) run(ctx context.Context) error {
 			s.open(ctx, batch)
 			continue
 		}
-		var timer <-chan time.Time
-		if at, ok := s.nextTry(); ok {
-			t := time.NewTimer(time.Until(at))
-			defer t.Stop()
-			timer = t.C
-		}
-		select {
-		case res := <-s.results:
-			s.collect(ctx, res)
-		case <-timer:
-		case <-ctx.Done():
-		}
+		s.await(ctx)
 	}
 	return ctx.Err()
+}
+
+// await waits for a result, or until something may be tried again.
+func (s *scheduler) await(ctx context.Context) {
+	var timer <-chan time.Time
+	if at, ok := s.nextTry(); ok {
+		t := time.NewTimer(time.Until(at))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case res := <-s.results:
+		s.collect(ctx, res)
+	case <-timer:
+	case <-ctx.Done():
+	}
 }
 
 // next takes the waiting jobs that there is room for now.

@@ -147,6 +147,9 @@ func (r *run) waitForSources(ctx context.Context, streams []*sidecar.Stream, pic
 	for _, s := range streams {
 		g.Go(contained(func() error {
 			tablet := picked.sources[s.ID]
+			if tablet == nil { // the workflow is another one of the same name
+				return sidecar.AsTransient(vterrors.Errorf(vtrpcpb.Code_ABORTED, "the streams of workflow %s changed during a vdiff", s.Workflow))
+			}
 			pos, err := decodePosition(s.Pos)
 			if err == nil {
 				err = r.tmc.WaitForPosition(gctx, tablet, pos)
