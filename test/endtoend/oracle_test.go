@@ -48,8 +48,8 @@ type oracle struct {
 
 // TestOracle compares random tables with random rows, copied by a workflow between random layouts of shards, and holds what
 // the engine says against the truth, which it finds by itself with brute force: first as they were copied, then with
-// rows that were written later and replicated, then with differences planted on the target, by digests and by rows in a fence. Counts of each shard and the rows that are
-// shown must be exactly the true ones.
+// rows that were written later and replicated, then with differences planted on the target, by digests and by rows in a
+// fence. Counts of each shard and the rows that are shown must be exactly the true ones.
 //
 // A round is one comparison of one table. ORACLE_ROUNDS=<n> runs batches of tables until each way has had n rounds,
 // ORACLE_SEED=<seed> is the seed of the first batch, ORACLE_BATCHES=<n> their number, ORACLE_TABLES=<n> how many tables a

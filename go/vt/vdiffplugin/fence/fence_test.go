@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,9 +192,10 @@ func TestRepairWhileLocked(t *testing.T) {
 		return nil, errors.New("traffic is being switched")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	waits, ended := make(chan struct{}, 100), make(chan error, 1)
+	waits, ended := make(chan struct{}), make(chan error, 1)
+	var once sync.Once
 	go func() {
-		ended <- m.Do(ctx, vdiff1, func(string) { waits <- struct{}{} }, func(context.Context, *Fence) error { return nil })
+		ended <- m.Do(ctx, vdiff1, func(string) { once.Do(func() { close(waits) }) }, func(context.Context, *Fence) error { return nil })
 	}()
 	<-waits
 	require.NoError(t, m.Repair(ctx))
