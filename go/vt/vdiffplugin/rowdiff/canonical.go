@@ -134,7 +134,7 @@ func (col *column) appendForm(dst, value []byte, fromSource bool) []byte {
 	case formFloat:
 		if col.asPrinted && !fromSource {
 			if printed, ok := printedFloat(value); ok {
-				return strconv.AppendFloat(dst, printed, 'g', -1, 64)
+				return appendNumber(dst, printed)
 			}
 		}
 		return appendFloat(dst, value)
@@ -192,13 +192,18 @@ func appendDecimal(dst, value []byte) []byte {
 	return dst
 }
 
-// appendFloat appends a FLOAT or DOUBLE. VReplication copies -0 as 0, which is the same number; as a key it is the same key.
+// appendFloat appends a FLOAT or DOUBLE.
 func appendFloat(dst, value []byte) []byte {
 	n, err := strconv.ParseFloat(string(value), 64)
-	switch {
-	case err != nil:
+	if err != nil {
 		return append(dst, value...)
-	case n == 0:
+	}
+	return appendNumber(dst, n)
+}
+
+// appendNumber appends a number. VReplication copies -0 as 0, which is the same number; as a key it is the same key.
+func appendNumber(dst []byte, n float64) []byte {
+	if n == 0 {
 		return append(dst, '0')
 	}
 	return strconv.AppendFloat(dst, n, 'g', -1, 64)

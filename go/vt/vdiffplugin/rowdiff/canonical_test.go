@@ -122,10 +122,10 @@ func TestReplicatedFloats(t *testing.T) {
 	for _, wide := range []querypb.Type{sqltypes.Float64, sqltypes.Decimal} {
 		f := plan.Column{Name: "f", Source: plan.ColumnType{Type: sqltypes.Float32}, Target: plan.ColumnType{Type: wide}}
 		table := &plan.Table{Name: "t", Columns: []plan.Column{f}, Key: []int{0}}
-		v, _, err := compare(t, table, false, [][][]string{{{"1.23457"}, {"1.23457"}, {"2"}, {"-0"}, {"0.1"}}},
-			[][]string{{"1.2345678"}, {"1.23457"}, {"2.0000002"}, {"0"}, {"0.100000001"}}, Options{})
+		v, _, err := compare(t, table, false, [][][]string{{{"1.23457"}, {"1.23457"}, {"2"}, {"-0"}, {"-0"}, {"0"}, {"0.1"}}},
+			[][]string{{"1.2345678"}, {"1.23457"}, {"2.0000002"}, {"0"}, {"-0"}, {"-0"}, {"0.100000001"}}, Options{})
 		require.NoError(t, err)
-		assert.Equal(t, &verdicts{matches: 4, lines: []string{"source |0.1", "target |0.100000001"}}, v)
+		assert.Equal(t, &verdicts{matches: 6, lines: []string{"source |0.1", "target |0.100000001"}}, v)
 	}
 }
 
