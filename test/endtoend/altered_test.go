@@ -20,12 +20,7 @@ import (
 func TestAlteredRows(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
-	require.NoError(t, addOne(ctx, b))
-	one := b.c.Primary("one", "0")
-	require.NoError(t, b.source().Exec(ctx, "create table altered (id int primary key, v varchar(20))", "insert into altered select n, 'v' from numbers"))
-	w := b.c.Workflow("one", "altered")
-	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "altered"))
-	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
+	w, one := b.moveToOne(t, ctx, "altered", "altered", "create table altered (id int primary key, v varchar(20))", "insert into altered select n, 'v' from numbers")
 	uuid, err := w.VDiffCreate(ctx, "--limit", "400")
 	require.NoError(t, err)
 	s, err := w.WaitVDiff(ctx, uuid, vdiff.CompletedState)
@@ -93,13 +88,8 @@ func TestAlteredRanges(t *testing.T) {
 func TestAlteredMeanwhile(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
-	require.NoError(t, addOne(ctx, b))
-	one := b.c.Primary("one", "0")
-	require.NoError(t, b.source().Exec(ctx, "create table early (name varchar(20) collate utf8mb4_bin primary key)", "insert into early select concat('Name ', n) from numbers",
-		"create table late (id int primary key, n int)", "insert into late select n, n from numbers"))
-	w := b.c.Workflow("one", "meanwhile")
-	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "early,late"))
-	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
+	w, one := b.moveToOne(t, ctx, "meanwhile", "early,late", "create table early (name varchar(20) collate utf8mb4_bin primary key)", "insert into early select concat('Name ', n) from numbers",
+		"create table late (id int primary key, n int)", "insert into late select n, n from numbers")
 	require.NoError(t, one.Exec(ctx, "alter table late modify n varchar(20)"))
 	unlock := hold(t, ctx, b.source(), "begin", "update late set n = 0 where id = 1")
 	uuid, err := w.VDiffCreate(ctx, "--tablet-types", "primary")
@@ -124,12 +114,7 @@ func TestAlteredMeanwhile(t *testing.T) {
 func TestDroppedMeanwhile(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
-	require.NoError(t, addOne(ctx, b))
-	one := b.c.Primary("one", "0")
-	require.NoError(t, b.source().Exec(ctx, "create table shrunk (id int primary key, n int, was int)", "insert into shrunk select n, n, n from numbers"))
-	w := b.c.Workflow("one", "shrunk")
-	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "shrunk"))
-	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
+	w, one := b.moveToOne(t, ctx, "shrunk", "shrunk", "create table shrunk (id int primary key, n int, was int)", "insert into shrunk select n, n, n from numbers")
 	require.NoError(t, one.Exec(ctx, "alter table shrunk modify n varchar(20)"))
 	unlock := hold(t, ctx, b.source(), "begin", "update shrunk set n = 0 where id = 1")
 	uuid, err := w.VDiffCreate(ctx, "--tablet-types", "primary")

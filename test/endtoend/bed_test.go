@@ -131,6 +131,26 @@ func (b *bed) fill(ctx context.Context) error {
 	return b.big.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "b1")
 }
 
+// addOne adds keyspace one, of one shard, to the bed if it is not there yet.
+func addOne(ctx context.Context, b *bed) error {
+	if b.c.Primary("one", "0") != nil {
+		return nil
+	}
+	return b.c.AddKeyspace(ctx, cluster.Keyspace{Name: "one", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`})
+}
+
+// moveToOne runs statements on the source and moves tables to keyspace one by a workflow that ends with the test. It returns the workflow and the
+// keyspace's primary.
+func (b *bed) moveToOne(t *testing.T, ctx context.Context, name, tables string, statements ...string) (*cluster.Workflow, *cluster.Tablet) {
+	t.Helper()
+	require.NoError(t, addOne(ctx, b))
+	require.NoError(t, b.source().Exec(ctx, statements...))
+	w := b.c.Workflow("one", name)
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", tables))
+	t.Cleanup(func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) })
+	return w, b.c.Primary("one", "0")
+}
+
 // source is the primary of the source.
 func (b *bed) source() *cluster.Tablet { return b.c.Primary(sourceName, "0") }
 

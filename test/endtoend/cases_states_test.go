@@ -22,12 +22,7 @@ import (
 func TestHugeReport(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
-	require.NoError(t, addOne(ctx, b))
-	one := b.c.Primary("one", "0")
-	require.NoError(t, b.source().Exec(ctx, "create table huge (id int primary key, doc longblob)", "insert into huge select n, repeat(char(64 + n), 1 << 20) from numbers where n <= 20"))
-	w := b.c.Workflow("one", "huge")
-	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "huge"))
-	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
+	w, one := b.moveToOne(t, ctx, "huge", "huge", "create table huge (id int primary key, doc longblob)", "insert into huge select n, repeat(char(64 + n), 1 << 20) from numbers where n <= 20")
 	result, err := one.Query(ctx, "select @@global.max_allowed_packet")
 	require.NoError(t, err)
 	require.NoError(t, one.Exec(ctx, "update huge set doc = concat('!', substr(doc, 2))", "set global max_allowed_packet = 4 << 20"))

@@ -126,14 +126,9 @@ func TestTenantShards(t *testing.T) {
 func TestResumedCounts(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
-	require.NoError(t, addOne(ctx, b))
-	one := b.c.Primary("one", "0")
-	require.NoError(t, b.source().Exec(ctx, "create table again (id int primary key)", "insert into again values (1), (2)",
+	w, one := b.moveToOne(t, ctx, "again", "again,longkey,order_ba", "create table again (id int primary key)", "insert into again values (1), (2)",
 		"create table longkey (k varbinary(2500) primary key)", "insert into longkey select concat(repeat('k', 2400), n) from numbers where n <= 9",
-		"create table order_ba (a int, b int, c int, primary key (b, a))", "insert into order_ba select x.n, y.n % 20, x.n * y.n from numbers x, numbers y where y.n <= 20"))
-	w := b.c.Workflow("one", "again")
-	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "again,longkey,order_ba"))
-	defer func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) }()
+		"create table order_ba (a int, b int, c int, primary key (b, a))", "insert into order_ba select x.n, y.n % 20, x.n * y.n from numbers x, numbers y where y.n <= 20")
 	require.NoError(t, one.Exec(ctx, "insert into again values (3), (4)", "delete from longkey order by k limit 2", "insert into longkey values ('stray')"))
 	for _, flags := range [][]string{nil, {"--limit", "1000000000"}} {
 		uuid, err := w.VDiffCreate(ctx, append(flags, "--tables", "again,longkey")...)

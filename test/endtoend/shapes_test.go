@@ -175,14 +175,6 @@ func counts(table string, matching, mismatched, extraSource, extraTarget int64) 
 	}
 }
 
-// addOne adds keyspace one, of one shard, to the bed if it is not there yet.
-func addOne(ctx context.Context, b *bed) error {
-	if b.c.Primary("one", "0") != nil {
-		return nil
-	}
-	return b.c.AddKeyspace(ctx, cluster.Keyspace{Name: "one", Shards: []cluster.Shard{{Name: "0"}}, VSchema: `{}`})
-}
-
 // TestMerge merges two shards into one: an ENUM key whose order is not that of its text and whose rows
 // are on one shard each, a table without a key, and one whose text is of another charset on one shard for a while: that is an
 // error of this table alone, which goes away with its cause. (VReplication itself cannot merge the copies of a
