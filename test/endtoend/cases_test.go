@@ -47,6 +47,10 @@ var unlikes = []unlike{
 		[]string{"select n, -n, concat('café', n), n / 4, '2020-01-01' + interval n second, n / 7, '2020-01-01' + interval n second from numbers"}, 1000,
 		[]string{"update u_wide set d = d + 0.0001 where id = 1", "update u_wide set t = t + interval 1000 microsecond where id = 2", "update u_wide set c = 'cafe3' where id = 3", "update u_wide set i = 4 where id = 4"},
 		[4]int64{996, 4, 0, 0}},
+	// Exact numbers of more digits than a DOUBLE has.
+	{"u_exact", "(id int primary key, d double, e double, f double(40,20))", "(id int primary key, d bigint unsigned, e decimal(50,20), f decimal(50,18))",
+		[]string{"select 1, 9007199254740992e0, 0.1e0, 0.1e0", "select 2, 9223372036854775808e0, 1e25 / 3, 1e0 / 3", "select 3, 5, 0.1e0 + 0.2e0, 123456789.125e0"}, 3,
+		[]string{"update u_exact set d = d + 1 where id = 1", "update u_exact set e = e + 0.00000000000000000001 where id = 3"}, [4]int64{1, 2, 0, 0}},
 	{"u_null", "(id int primary key, v int not null, w varchar(5) not null)", "(id int primary key, v int, w varchar(5))", []string{"select n, 0, '' from numbers"}, 1000,
 		[]string{"update u_null set v = null where id = 1", "update u_null set w = null where id = 2", "update u_null set w = ' ' where id = 3"}, [4]int64{997, 3, 0, 0}},
 	{"u_json", "(id int primary key, j json)", "(id int primary key, j json)",

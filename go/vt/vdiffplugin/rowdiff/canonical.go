@@ -9,6 +9,7 @@ import (
 
 	"vitess.io/vitess/go/mysql/collations"
 	"vitess.io/vitess/go/mysql/collations/charset"
+	"vitess.io/vitess/go/mysql/decimal"
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/vterrors"
 	"vitess.io/vitess/go/vt/vtgate/evalengine"
@@ -41,6 +42,7 @@ type column struct {
 	targetCharset  charset.Charset
 	text           *plan.TextOrder // OrderCollation, and folding of text keys; may be nil
 	numericCompare bool            // unequal forms may still be the same number (float and decimal)
+	exactTarget    bool            // the target has in exact numbers what the source has as DOUBLE: equal forms may be unlike numbers
 	asPrinted      bool            // the target has a FLOAT in more digits, and rows are paired as wholes
 	unlikeText     bool            // the bytes that arrive are of two charsets: equal ones may be unlike text
 	folds          bool            // the target has text here
@@ -83,6 +85,7 @@ func newComparer(t *plan.Table) (*comparer, error) {
 		}
 		src, tgt := pc.Source.Type, pc.Target.Type
 		col.asPrinted = wasFloat(&pc) && col.form == formFloat && !t.KeyUnique
+		col.exactTarget = src == sqltypes.Float64 && (sqltypes.IsIntegral(tgt) || tgt == sqltypes.Decimal)
 		col.numericCompare = isNumber(src) && isNumber(tgt) && (src != tgt || sqltypes.IsFloat(src))
 		col.setFolding()
 		c.columns[i] = col
@@ -268,7 +271,7 @@ func (c *comparer) equalColumn(i int, source, target scan.Row) bool {
 		c.srcBuf = col.appendForm(c.srcBuf[:0], s, true)
 		c.tgtBuf = col.appendForm(c.tgtBuf[:0], t, false)
 		if bytes.Equal(c.srcBuf, c.tgtBuf) {
-			return true
+			return !col.exactTarget || sameExact(s, t)
 		}
 	}
 	return col.numericCompare && c.sameNumber(col, s, t)
@@ -278,6 +281,25 @@ func (c *comparer) sameNumber(col *column, s, t []byte) bool {
 	cmp, err := evalengine.NullsafeCompare(sqltypes.MakeTrusted(col.Source.Type, s), sqltypes.MakeTrusted(col.Target.Type, t),
 		c.env, collations.CollationBinaryID, nil)
 	return err == nil && cmp == 0 || wasFloat(&col.Column) && sameFloat(s, t)
+}
+
+// sameExact says whether t, an exact number, is what MySQL makes of a DOUBLE that it prints as s: its digits, as many as t has, or the whole
+// number that it is. Numbers with more digits than a DOUBLE has may be equal as one without being the same.
+func sameExact(s, t []byte) bool {
+	target, err := decimal.NewFromMySQL(t)
+	if err != nil {
+		return false
+	}
+	_, fraction, _ := bytes.Cut(t, []byte("."))
+	if digits, err := decimal.NewFromString(string(s)); err == nil && digits.Round(int32(len(fraction))).Equal(target) {
+		return true
+	}
+	n, err := strconv.ParseFloat(string(s), 64)
+	if err != nil {
+		return false
+	}
+	whole, err := decimal.NewFromMySQL(strconv.AppendFloat(nil, n, 'f', 0, 64))
+	return err == nil && whole.Equal(target)
 }
 
 // wasFloat says whether a column is FLOAT on the source, and of a type with more digits on the target.

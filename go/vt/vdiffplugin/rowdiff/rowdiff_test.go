@@ -303,6 +303,19 @@ func TestEqualValues(t *testing.T) {
 	f(ct(sqltypes.Date), ct(sqltypes.Datetime), "2020-01-02", "2020-01-02 00:00:00.000", true)
 	f(ct(sqltypes.Float64), ct(sqltypes.Float64), "1e3", "1000", true)
 	f(ct(sqltypes.Float64), ct(sqltypes.Float64), "0", "-0", true)
+	// What a DOUBLE is in exact numbers: its digits, or the whole number that it is.
+	f(ct(sqltypes.Float64), ct(sqltypes.Int64), "9.007199254740992e15", "9007199254740992", true)
+	f(ct(sqltypes.Float64), ct(sqltypes.Int64), "9.007199254740992e15", "9007199254740993", false)
+	f(ct(sqltypes.Float64), ct(sqltypes.Uint64), "9.223372036854776e18", "9223372036854775808", true)
+	f(ct(sqltypes.Float64), ct(sqltypes.Uint64), "9.223372036854776e18", "9223372036854775807", false)
+	f(ct(sqltypes.Float64), ct(sqltypes.Decimal), "9.223372036854776e18", "9223372036854776000.00", true)
+	f(ct(sqltypes.Float64), ct(sqltypes.Decimal), "0.1", "0.10000000000000000000", true)
+	f(ct(sqltypes.Float64), ct(sqltypes.Decimal), "0.1", "0.10000000000000000001", false)
+	f(ct(sqltypes.Float64), ct(sqltypes.Decimal), "-0", "0.00", true)
+	f(ct(sqltypes.Float64), ct(sqltypes.Decimal), "1e-20", "0.000000000000000000010", true)
+	f(ct(sqltypes.Float64), ct(sqltypes.Decimal), "0.10000000000000000555", "0.100000000000000006", true) // a DOUBLE(30,20)
+	f(ct(sqltypes.Decimal), ct(sqltypes.Float64), "0.10000000000000000001", "0.1", true)
+	f(ct(sqltypes.Int64), ct(sqltypes.Float64), "9007199254740993", "9.007199254740992e15", true)
 	// A FLOAT is copied as it is printed, and replicated with all digits that it has.
 	for _, wide := range []querypb.Type{sqltypes.Float64, sqltypes.Decimal} {
 		f(ct(sqltypes.Float32), ct(wide), "1.23457", "1.23457", true)
