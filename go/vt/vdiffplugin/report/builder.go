@@ -80,8 +80,9 @@ func (b *Builder) AddMismatch(source, target []sqltypes.Value) {
 		return
 	}
 	keep(b, &b.report.MismatchedRowsDiffs, &b.mismatched, func(maxValue int) (*vdiff.DiffMismatch, bool) {
-		s, cutSource := b.sample(sourceSide, source, maxValue)
-		t, cutTarget := b.sample(targetSide, target, maxValue)
+		skips := b.skips(source, target, maxValue)
+		s, cutSource := b.sample(sourceSide, source, skips, maxValue)
+		t, cutTarget := b.sample(targetSide, target, skips, maxValue)
 		t.Query += b.repair(source, target, maxValue)
 		return &vdiff.DiffMismatch{Source: s, Target: t}, cutSource || cutTarget
 	})
@@ -95,7 +96,7 @@ func (b *Builder) AddExtraSource(row []sqltypes.Value) {
 		return
 	}
 	keep(b, &b.report.ExtraRowsSourceDiffs, &b.extraSource, func(maxValue int) (*vdiff.RowDiff, bool) {
-		sample, cut := b.sample(sourceSide, row, maxValue)
+		sample, cut := b.sample(sourceSide, row, nil, maxValue)
 		sample.Query += b.repair(row, nil, maxValue)
 		return sample, cut
 	})
@@ -109,7 +110,7 @@ func (b *Builder) AddExtraTarget(row []sqltypes.Value) {
 		return
 	}
 	keep(b, &b.report.ExtraRowsTargetDiffs, &b.extraTarget, func(maxValue int) (*vdiff.RowDiff, bool) {
-		sample, cut := b.sample(targetSide, row, maxValue)
+		sample, cut := b.sample(targetSide, row, nil, maxValue)
 		sample.Query += b.repair(nil, row, maxValue)
 		return sample, cut
 	})

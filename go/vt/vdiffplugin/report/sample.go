@@ -46,9 +46,9 @@ var (
 )
 
 // sample makes the sample of one row, under the names that the columns have on the target whatever
-// side it is of, so that two samples can be held side by side. No value is longer than about maxValue
-// bytes; cut says that one had to be cut for that, beyond what the user asked for.
-func (b *Builder) sample(s side, row []sqltypes.Value, maxValue int) (sample *vdiff.RowDiff, cut bool) {
+// side it is of, so that two samples can be held side by side. skips has how many bytes are left out in front of each value; nil means
+// none. No value is longer than about maxValue bytes; cut says that one had to be cut for that, beyond what the user asked for.
+func (b *Builder) sample(s side, row []sqltypes.Value, skips []int, maxValue int) (sample *vdiff.RowDiff, cut bool) {
 	sample = &vdiff.RowDiff{Row: make(map[string]string), LosslessValues: true}
 	for i := range b.table.Columns {
 		column := &b.table.Columns[i]
@@ -56,11 +56,12 @@ func (b *Builder) sample(s side, row []sqltypes.Value, maxValue int) (sample *vd
 			sample.LosslessValues = false
 			continue
 		}
-		limit, asked := maxValue, false
-		if at := b.options.TruncateAt; at > 0 && at < limit && !b.isKey[i] {
-			limit, asked = at, true
+		limit, asked := b.limitOf(i, maxValue)
+		skip := 0
+		if skips != nil {
+			skip = skips[i]
 		}
-		text, exact, shortened := show(row[i], s.typeOf(column), limit)
+		text, exact, shortened := show(row[i], s.typeOf(column), skip, limit)
 		sample.Row[sqlparser.String(sqlparser.NewIdentifierCI(column.Name))] = text
 		sample.LosslessValues = sample.LosslessValues && exact && !shortened
 		cut = cut || shortened && !asked
@@ -71,33 +72,39 @@ func (b *Builder) sample(s side, row []sqltypes.Value, maxValue int) (sample *vd
 	return sample, cut
 }
 
-// show returns a value as text of about limit bytes at most. exact is true when another value of the
-// column cannot have the same text; cut, when the value was shortened.
-func show(v sqltypes.Value, t plan.ColumnType, limit int) (text string, exact, cut bool) {
+// show returns a value as text of about limit bytes at most; of one that is longer, skip bytes are left out in front, with which no character
+// ends in the middle. exact is true when another value of the column cannot have the same text; cut, when the value was shortened.
+func show(v sqltypes.Value, t plan.ColumnType, skip, limit int) (text string, exact, cut bool) {
 	if v.IsNull() {
 		return null, false, false
 	}
-	raw, isText := utf8Of(v, t)
-	exact = isText
-	if !isText {
-		raw = v.Raw()
-		// A text that is none in its own charset looks like the text "0x...".
-		exact = t.Charset == "" && !v.IsText()
-	}
-	if cut = len(raw) >= limit+len(cutMark)+cutWorth; cut {
-		raw = raw[:limit]
+	raw, isText := bytesOf(v, t)
+	// A text that is none in its own charset looks like the text "0x...".
+	exact = isText || t.Charset == "" && !v.IsText()
+	front, end := "", ""
+	if cut = isCut(raw, limit); cut {
+		if raw = raw[skip:]; skip > 0 {
+			front = cutFront
+		}
+		if len(raw) > limit {
+			raw, end = raw[:limit], cutMark
+		}
 		for isText && len(raw) > 0 && !utf8.Valid(raw) {
 			raw = raw[:len(raw)-1]
 		}
 	}
-	text = string(raw)
 	if !isText {
-		text = "0x" + hex.EncodeToString(raw)
+		return front + "0x" + hex.EncodeToString(raw) + end, exact, cut
 	}
-	if cut {
-		text += cutMark
+	return front + string(raw) + end, exact, cut
+}
+
+// bytesOf returns what is shown of a value: its text in UTF-8 if it is one, else its bytes.
+func bytesOf(v sqltypes.Value, t plan.ColumnType) (raw []byte, isText bool) {
+	if raw, isText = utf8Of(v, t); !isText {
+		raw = v.Raw()
 	}
-	return text, exact, cut
+	return raw, isText
 }
 
 // utf8Of returns the text of a value in UTF-8. ok is false for binary values, and for text that is not

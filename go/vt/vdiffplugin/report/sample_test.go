@@ -22,7 +22,7 @@ func TestShow(t *testing.T) {
 		t.Helper()
 		column := columnOf("c", "c", typ, charset)
 		v := sqltypes.MakeTrusted(typ, []byte(value))
-		text, exact, cut := show(v, column.Source, limit)
+		text, exact, cut := show(v, column.Source, 0, limit)
 		require.Equal(t, want, text)
 		require.Equal(t, wantExact, exact)
 		require.Equal(t, wantCut, cut)
