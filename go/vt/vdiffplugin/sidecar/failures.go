@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vitess.io/vitess/go/mysql/sqlerror"
 )
@@ -67,13 +68,28 @@ func storedFailure(newest *Failure, text string) Failure {
 	return Failure{Class: Classify(errors.New(text)), Text: text}
 }
 
+// passing are errors that tell of the state of a server, not of what it was asked, beside those that Vitess calls ephemeral. A primary whose
+// mysqld was restarted, or that is being demoted, is read-only for a while.
+var passing = []sqlerror.ErrorCode{
+	sqlerror.EROptionPreventsStatement, // --super-read-only
+	1836,                               // ER_READ_ONLY_MODE
+	sqlerror.ERRecordFileFull, sqlerror.ERErrorDuringCommit,
+	1026, // ER_ERROR_ON_WRITE
+	1030, // ER_GET_ERRNO, an error of the storage engine: no space is one
+	3101, // ER_TRANSACTION_ROLLBACK_DURING_COMMIT
+}
+
 // Classify returns the class of an error: the one it was marked with, or else transient when Vitess
-// calls the MySQL error in it ephemeral.
+// calls the MySQL error in it ephemeral, or it is one of the state of a server.
 func Classify(err error) Class {
 	if class, ok := ClassOf(err); ok {
 		return class
 	}
-	if sqlerror.IsEphemeralError(sqlerror.NewSQLErrorFromError(err)) {
+	inMySQL := sqlerror.NewSQLErrorFromError(err)
+	if sqlerror.IsEphemeralError(inMySQL) {
+		return Transient
+	}
+	if se, ok := inMySQL.(*sqlerror.SQLError); ok && slices.Contains(passing, se.Number()) {
 		return Transient
 	}
 	return Permanent

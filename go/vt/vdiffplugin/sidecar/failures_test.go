@@ -84,7 +84,7 @@ func TestStoredFailure(t *testing.T) {
 }
 
 // TestClassify tests that a mark decides, however deep it is wrapped, and that MySQL's number does
-// where there is none.
+// where there is none. The state of a server passes: read-only, full.
 func TestClassify(t *testing.T) {
 	f := func(err error, want Class) {
 		t.Helper()
@@ -100,6 +100,12 @@ func TestClassify(t *testing.T) {
 	f(vterrors.Wrapf(AsPermanent(lost), "table %s", "t"), Permanent)
 	f(fmt.Errorf("table t: %w", AsTransient(noTable)), Transient)
 	f(errors.New("anything else"), Transient)
+	for _, number := range []sqlerror.ErrorCode{1290, 1836, 1114, 1021, 1026, 1030, 1180, 3101} {
+		full := sqlerror.NewSQLError(number, "HY000", "no")
+		f(vterrors.Wrap(fmt.Errorf("save the progress: %w", withoutData(full)), "writing"), Transient)
+		f(errors.New(full.Error()), Transient)
+		f(AsPermanent(full), Permanent)
+	}
 	f(vterrors.New(vtrpcpb.Code_PERMISSION_DENIED, "no"), Permanent)
 }
 
