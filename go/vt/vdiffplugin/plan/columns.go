@@ -72,7 +72,7 @@ func (b *builder) setStarColumns() error {
 }
 
 func (b *builder) addColumn(target ColumnSchema, expr sqlparser.Expr, source ColumnType) *column {
-	c := &column{Column: Column{Name: target.Name, Source: source, Target: target.ColumnType, Generated: target.Generated}, expr: expr}
+	c := &column{Column: Column{Name: target.Name, Source: source, Target: target.ColumnType, Generated: target.Generated, AutoIncrement: target.AutoIncrement}, expr: expr}
 	b.cols = append(b.cols, c)
 	return c
 }

@@ -142,6 +142,7 @@ func (l *loader) setColumn(c *ColumnSchema, row sqltypes.RowNamedValues) {
 	extra := strings.ToLower(row.AsString("extra", ""))
 	c.Generated = strings.Contains(extra, "virtual generated") || strings.Contains(extra, "stored generated")
 	c.Invisible = strings.Contains(extra, "invisible")
+	c.AutoIncrement = strings.Contains(extra, "auto_increment")
 	c.Charset = strings.ToLower(row.AsString("character_set_name", ""))
 	if c.Charset == "" {
 		c.Collation = collations.CollationBinaryID

@@ -134,7 +134,7 @@ func TestLoadSchema(t *testing.T) {
 	require.Equal(t, int64(42), pk.Rows)
 	require.Equal(t, []UniqueIndex{{Name: "PRIMARY", Columns: []string{"id"}}, {Name: "p", Columns: []string{"id", "n"}, Prefix: true}}, pk.Unique)
 	require.Equal(t, []ColumnSchema{
-		{Name: "id", ColumnType: ColumnType{Type: sqltypes.Int64, ColumnType: "bigint", Collation: collations.CollationBinaryID}},
+		{Name: "id", ColumnType: ColumnType{Type: sqltypes.Int64, ColumnType: "bigint", Collation: collations.CollationBinaryID}, AutoIncrement: true},
 		{Name: "e", ColumnType: ColumnType{Type: sqltypes.Enum, ColumnType: "enum('a')", Charset: "latin1", Collation: testEnv.LookupByName("latin1_swedish_ci"), Nullable: true, Stored: StoredText{"latin1", "latin1_swedish_ci"}}},
 		{Name: "g", ColumnType: ColumnType{Type: sqltypes.Int32, ColumnType: "int", Collation: collations.CollationBinaryID, Nullable: true}, Generated: true, Invisible: true},
 		{Name: "n", ColumnType: ColumnType{Type: sqltypes.VarChar, ColumnType: "varchar(9)", Charset: "utf8mb4", Collation: collations.Unknown, Nullable: true, Stored: StoredText{"utf8mb4", "utf8mb4_new_ci"}}},

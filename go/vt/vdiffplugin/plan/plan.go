@@ -99,8 +99,8 @@ type Column struct {
 	// TimeZones is set where the target's value is brought back to the source's time zone by
 	// convert_tz in TargetQuery.
 	TimeZones bool
-	// Generated says that MySQL computes the column on the target.
-	Generated bool
+	// Generated says that MySQL computes the column on the target, AutoIncrement that it makes a number of a 0 that is inserted there.
+	Generated, AutoIncrement bool
 }
 
 // ColumnType is what one side's schema says of a column. For an expression on the source Type is

@@ -35,6 +35,8 @@ type ColumnSchema struct {
 	ColumnType
 	Generated bool
 	Invisible bool
+	// AutoIncrement says that MySQL makes a number of a 0 that is inserted. It is nothing to the comparison, nor to its fingerprint.
+	AutoIncrement bool `json:"-"`
 }
 
 // UniqueIndex is an index that proves its columns to be unique together.

@@ -113,7 +113,7 @@ func TestBound(t *testing.T) {
 	f(64<<20, 1<<20)
 	f(4<<20, 1<<20)
 	f(1<<20, 516096)
-	f(1024, 0)
+	f(1024, 1024)
 }
 
 // TestSampleLimits tests that samples beyond the user's numbers are counted and not kept, and that the

@@ -49,8 +49,8 @@ func NewOptions(options *tabletmanagerdatapb.VDiffOptions, maxBytes int) Options
 // bytes: as a literal in SQL every byte may have to be escaped by another one, and the rest of the
 // statement needs room too.
 func Bound(maxAllowedPacket int) int {
-	const statement = 16 << 10
-	return max(min(DefaultMaxBytes, (maxAllowedPacket-statement)/2), 0)
+	const statement, least = 16 << 10, 1 << 10
+	return max(min(DefaultMaxBytes, (maxAllowedPacket-statement)/2), least)
 }
 
 func (o Options) maxBytes() int {

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/hex"
 	"strings"
 
@@ -59,7 +60,7 @@ func condition(expr string, v sqltypes.Value, t plan.ColumnType) string {
 	return expr + "=" + literal(v, t)
 }
 
-// literal returns SQL for a value, all of it valid UTF-8.
+// literal returns SQL for a value, which means the same in every session.
 func literal(v sqltypes.Value, t plan.ColumnType) string {
 	if !v.IsQuoted() && v.Type() != sqltypes.Bit {
 		return v.ToString()
@@ -73,7 +74,29 @@ func literal(v sqltypes.Value, t plan.ColumnType) string {
 	case !ok:
 		return "0x" + hex.EncodeToString(v.Raw())
 	case v.Type() == sqltypes.TypeJSON:
-		return "cast(" + sqltypes.EncodeStringSQL(string(text)) + " as json)"
+		return "cast(" + quote(text, "_utf8mb4 ") + " as json)"
+	case t.Type == sqltypes.Timestamp:
+		return quote(inUTC(text), "")
 	}
-	return sqltypes.EncodeStringSQL(string(text))
+	return quote(text, "_utf8mb4 ")
+}
+
+// quote returns SQL for a string: in quotes where it means the same whatever the session's charset is, and whether a backslash escapes or
+// not; else in hex behind an introducer.
+func quote(text []byte, introducer string) string {
+	for _, c := range text {
+		if c < ' ' || c > '~' || c == '\\' {
+			return introducer + "0x" + hex.EncodeToString(text)
+		}
+	}
+	return "'" + strings.ReplaceAll(string(text), "'", "''") + "'"
+}
+
+// inUTC returns a time as it was read, in UTC, with its zone, which MySQL takes in TIMESTAMP since 8.0.19: without one it is a time of the
+// session's. A zero date is the same in all zones.
+func inUTC(text []byte) []byte {
+	if bytes.HasPrefix(text, []byte("0000-00-00")) {
+		return text
+	}
+	return append(bytes.Clone(text), "+00:00"...)
 }

@@ -3,7 +3,6 @@
 package report
 
 import (
-	"encoding/hex"
 	"strings"
 
 	"vitess.io/vitess/go/sqltypes"
@@ -52,7 +51,7 @@ func (b *Builder) statement(source, target []sqltypes.Value) string {
 	for i := range b.table.Columns {
 		c := &b.table.Columns[i]
 		if !c.Generated && !sameValue(source[i], target[i], c) {
-			set = append(set, quoted(c.Name)+"="+assigned(source[i], c.Source))
+			set = append(set, quoted(c.Name)+"="+assigned(source[i], c))
 		}
 	}
 	if len(set) == 0 {
@@ -64,9 +63,15 @@ func (b *Builder) statement(source, target []sqltypes.Value) string {
 func (b *Builder) insert(table string, row []sqltypes.Value) string {
 	var names, values []string
 	for i := range b.table.Columns {
-		if c := &b.table.Columns[i]; !c.Generated {
-			names, values = append(names, quoted(c.Name)), append(values, assigned(row[i], c.Source))
+		c := &b.table.Columns[i]
+		if c.Generated {
+			continue
 		}
+		value := assigned(row[i], c)
+		if c.AutoIncrement && value == "0" {
+			return "" // it would get another number
+		}
+		names, values = append(names, quoted(c.Name)), append(values, value)
 	}
 	if len(names) == 0 {
 		return ""
@@ -110,25 +115,20 @@ func (b *Builder) seen(i int, v sqltypes.Value) string {
 	case c.Target.Charset == "" || c.Target.Charset == "binary" || c.Target.Type == sqltypes.TypeJSON || v.Len() == 0:
 		return condition(c.TargetExpr, v, c.Target)
 	}
-	return "cast(" + c.TargetExpr + " as binary)=" + bytesLiteral(v.Raw())
+	return "cast(" + c.TargetExpr + " as binary)=" + quote(v.Raw(), "")
 }
 
-// bytesLiteral returns SQL for a string of bytes whatever the session's charset is.
-func bytesLiteral(raw []byte) string {
-	for _, c := range raw {
-		if c < ' ' || c > '~' {
-			return "0x" + hex.EncodeToString(raw)
-		}
-	}
-	return sqltypes.EncodeStringSQL(string(raw))
-}
-
-// assigned returns SQL for a value that is to be stored.
-func assigned(v sqltypes.Value, t plan.ColumnType) string {
-	if v.IsNull() {
+// assigned returns SQL for a value of the source that is to be stored on the target. VReplication writes times in UTC.
+func assigned(v sqltypes.Value, c *plan.Column) string {
+	switch toTimestamp := c.Target.Type == sqltypes.Timestamp; {
+	case v.IsNull():
 		return "null"
+	case toTimestamp && c.Source.Type == sqltypes.Datetime:
+		return quote(inUTC(v.Raw()), "")
+	case !toTimestamp && c.Source.Type == sqltypes.Timestamp:
+		return quote(v.Raw(), "")
 	}
-	return literal(v, t)
+	return literal(v, c.Source)
 }
 
 // sameValue says whether the target has the source's value. Equal bytes of two charsets are not the same text.

@@ -122,7 +122,7 @@ func TestQuery(t *testing.T) {
 	keyless := testTable()
 	keyless.Key, keyless.SourceFilter, keyless.TargetFilter = []int{1, 2}, "", ""
 	f(keyless, options, rowOf(1, "it's", "\x00'"),
-		`select id, nm as title, doc from src where nm='it\'s' and doc=0x0027;`, `select id, title, doc from t where title='it\'s' and doc=0x0027;`)
+		`select id, nm as title, doc from src where nm='it''s' and doc=0x0027;`, `select id, title, doc from t where title='it''s' and doc=0x0027;`)
 	f(keyless, options, []sqltypes.Value{sqltypes.NewInt64(1), sqltypes.NULL, sqltypes.MakeTrusted(sqltypes.Blob, nil)},
 		"select id, nm as title, doc from src where nm is null and doc='';", "select id, title, doc from t where title is null and doc='';")
 	f(keyless, options, rowOf(1, "\xff", "b"),
