@@ -217,25 +217,25 @@ func TestStoppedWorkflow(t *testing.T) {
 	b.cleanUp(t, b.small)
 }
 
-// TestMissingTable drops a table of the workflow on the source: the other tables are compared, that one
-// says why it is not, and nothing is retried.
+// TestMissingTable drops a table of the workflow on the source and one on the target: the other tables are compared, those
+// say why they are not, and nothing is retried.
 func TestMissingTable(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
-	require.NoError(t, addOne(ctx, b))
-	require.NoError(t, b.source().Exec(ctx, "create table ok1 (id int primary key)", "insert into ok1 values (1), (2)", "create table bad1 (id int primary key)"))
-	w := b.c.Workflow("one", "missing")
-	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "ok1,bad1"))
+	w, one := b.moveToOne(t, ctx, "missing", "ok1,bad1,bad2", "create table ok1 (id int primary key)", "insert into ok1 values (1), (2)",
+		"create table bad1 (id int primary key)", "create table bad2 (id int primary key)", "insert into bad2 values (1), (2), (3)")
 	require.NoError(t, b.source().Exec(ctx, "drop table bad1"))
+	require.NoError(t, one.Exec(ctx, "drop table bad2"))
 	require.NoError(t, w.WaitRunning(ctx))
 	uuid, err := w.VDiffCreate(ctx)
 	require.NoError(t, err)
 	s, err := w.WaitVDiff(ctx, uuid, vdiff.ErrorState)
 	require.NoError(t, err)
-	assert.Contains(t, s.Errors["0"], "bad1")
+	assert.Contains(t, s.Errors["0"], "table bad1: ")
+	assert.Contains(t, s.Errors["0"], "table bad2: it is a table of the workflow, and the target does not have it")
 	assert.Equal(t, counts("ok1", 2, 0, 0, 0), s.TableSummaryMap["ok1"])
 	assert.Equal(t, vdiff.ErrorState, s.TableSummaryMap["bad1"].State)
-	one := b.c.Primary("one", "0")
+	assert.Equal(t, vdiff.ErrorState, s.TableSummaryMap["bad2"].State)
 	until := time.Now().Add(retryTime)
 	require.NoError(t, cluster.WaitFor(ctx, "no retry", retryPoll, func(ctx context.Context) (bool, error) {
 		result, err := one.Query(ctx, "select state from _vt.vdiff where vdiff_uuid = '"+uuid+"'")
@@ -247,7 +247,6 @@ func TestMissingTable(t *testing.T) {
 	}))
 	_, err = w.VDiff(ctx, "delete", "all")
 	require.NoError(t, err)
-	assert.NoError(t, w.Cancel(ctx, "MoveTables"))
 }
 
 // TestConcurrentVDiffs runs vdiffs of two workflows on the same tablets with unlike options: each has

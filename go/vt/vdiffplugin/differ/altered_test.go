@@ -116,7 +116,7 @@ func runOfTable(t *testing.T, target []string, shards ...[]string) (*run, *recor
 func TestAltered(t *testing.T) {
 	old, wide := []string{"id", "v"}, []string{"id", "v", "c"}
 	first, _ := runOfTable(t, old, old)
-	list, err := first.tables(t.Context())
+	list, _, err := first.tables(t.Context())
 	require.NoError(t, err)
 	doc := func(plan string) []byte {
 		b := report.NewBuilder(list[1].table, nil, first.reportOptions())
@@ -185,7 +185,7 @@ func TestAltered(t *testing.T) {
 // nothing but the new plan.
 func TestAlteredBroken(t *testing.T) {
 	first, _ := runOfTable(t, []string{"id"}, []string{"id"})
-	list, err := first.tables(t.Context())
+	list, _, err := first.tables(t.Context())
 	require.NoError(t, err)
 	text, err := report.NewBuilder(list[1].table, nil, first.reportOptions()).Marshal()
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestAlteredBroken(t *testing.T) {
 // Tests that an ALTER that is on its way is tried again as often as it takes, and that a table that never could be compared is not.
 func TestAlteredOnItsWay(t *testing.T) {
 	first, _ := runOfTable(t, []string{"id"}, []string{"id"})
-	list, err := first.tables(t.Context())
+	list, _, err := first.tables(t.Context())
 	require.NoError(t, err)
 	text, err := report.NewBuilder(list[1].table, nil, first.reportOptions()).Marshal()
 	require.NoError(t, err)
@@ -224,11 +224,30 @@ func TestAlteredOnItsWay(t *testing.T) {
 	f(nil, sidecar.Permanent)
 }
 
+// Tests that tables which the target does not have are told by name and keep no other from being compared: those that a rule names, and those
+// that were there when the vdiff began. One that was completed before stays so.
+func TestAbsent(t *testing.T) {
+	r, store := runOfTable(t, []string{"id"}, []string{"id"})
+	r.filter.Rules = append(r.filter.Rules, &binlogdatapb.Rule{Match: "never"})
+	for name, state := range map[string]vdiff.VDiffState{"t": vdiff.PendingState, "other": vdiff.PendingState, "never": vdiff.PendingState, "left": vdiff.StartedState, "done": vdiff.CompletedState} {
+		store.tables = append(store.tables, &sidecar.Table{Name: name, State: state})
+	}
+	jobs, failed, err := r.plan(t.Context())
+	require.NoError(t, err)
+	require.Len(t, jobs, 2)
+	err = summary(failed)
+	assert.ErrorContains(t, err, "table never: it is a table of the workflow, and the target does not have it")
+	assert.ErrorContains(t, err, "table left: it was a table of the workflow when the vdiff began")
+	assert.NotContains(t, err.Error(), "done")
+	class, _ := sidecar.ClassOf(err)
+	assert.Equal(t, sidecar.Permanent, class)
+}
+
 // Tests that a run ends although a schema changes whenever its table was compared, with an error of that table alone which is tried again.
 func TestAlwaysAltered(t *testing.T) {
 	r, store := runOfTable(t, []string{"id"}, []string{"id"})
 	client := r.tmc.(*schemaClient)
-	list, err := r.tables(t.Context())
+	list, _, err := r.tables(t.Context())
 	require.NoError(t, err)
 	for _, p := range list {
 		text, err := report.NewBuilder(p.table, nil, r.reportOptions()).Marshal()

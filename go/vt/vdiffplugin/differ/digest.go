@@ -70,6 +70,7 @@ func (r *run) verify(ctx context.Context, jobs []*job) (ranges []*digestTable, r
 		log.Warn(fmt.Sprintf("vdiff %s: table %s: its checkpoint cannot be continued, comparing it from the first row: %v", r.v.UUID, t.job.table.Name, err))
 		t.job.restart()
 		t.segments, t.told, t.last = nil, 0, nil
+		r.obs.TableAt(t.job.table.Name, 0)
 		if err := d.machine.Add(t.forMachine()); err != nil {
 			return nil, nil, err
 		}
@@ -97,6 +98,7 @@ func rewound(jobs []*job) []*job {
 		if err := j.rewind(); err != nil {
 			j.restart()
 		}
+		j.r.obs.TableAt(j.table.Name, j.processed())
 	}
 	return jobs
 }
@@ -129,7 +131,8 @@ func (d *digests) left() (ranges []*digestTable, rows []*job) {
 			log.Info(fmt.Sprintf("vdiff %s: table %s is compared row by row: it was not equal as a whole while nothing changed", d.r.v.UUID, t.job.table.Name))
 			rows = append(rows, t.job)
 		default:
-			t.left, t.verified = d.machine.Left(id), d.machine.Stats(id).Rows
+			stats := d.machine.Stats(id)
+			t.left, t.verified, t.parts = d.machine.Left(id), stats.Rows, int64(stats.Verified)
 			if !t.job.table.Digest.Ranged {
 				t.buckets = &scan.BucketFilter{Seed: d.seed, Buckets: buckets, BucketKey: t.job.table.Digest.BucketKey, Wanted: d.machine.LeftBuckets(id)}
 			}

@@ -127,10 +127,43 @@ func TestKeyBound(t *testing.T) {
 	require.ErrorContains(t, err, "NULL")
 }
 
+// placeObserver knows from where a table is compared.
+type placeObserver struct {
+	silentObserver
+	rows int64
+}
+
+func (o *placeObserver) TableAt(_ string, rows int64) { o.rows = rows }
+
+// Tests what --limit leaves of a table: as many rows again for a vdiff that was completed, and for one that died the rest of its part, be it
+// the first one or one behind a resume.
+func TestLimit(t *testing.T) {
+	r := &run{v: &sidecar.VDiff{Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{MaxRows: 100}}}}
+	table := keyed()
+	at := pkrange.Bound{{Int: 1}, {Kind: pkrange.Uint, Uint: 2}, {Kind: pkrange.Decimal, Bytes: []byte("3.0")}, {Kind: pkrange.Temporal, Bytes: []byte("2026-01-01 00:00:00")}, {Kind: pkrange.Bytes, Bytes: []byte("k")}}
+	f := func(state vdiff.VDiffState, rows, left int64) {
+		t.Helper()
+		record := &sidecar.Table{Name: "t", State: state}
+		if rows > 0 {
+			record.LastPK, record.RowsCompared = boundPK(table, at), rows
+			record.Report = fmt.Appendf(nil, `{"ProcessedRows": %d, "MatchingRows": %[1]d, "Plan": "f1"}`, rows)
+		}
+		assert.Equal(t, left, r.newJob(table, record).left(), "%s with %d rows", state, rows)
+	}
+	f(vdiff.PendingState, 0, 100)
+	f(vdiff.StartedState, 0, 100)
+	f(vdiff.StartedState, 30, 70)
+	f(vdiff.PendingState, 100, 100)
+	f(vdiff.StartedState, 100, 100)
+	f(vdiff.StartedState, 150, 50)
+	f(vdiff.PendingState, 80, 100)
+}
+
 // Tests that a job takes the checkpoint of its record, with the report's counts brought back to what the ranges do
 // not have, and that it begins anew where the checkpoint is garbage, or one of another key or another plan.
 func TestLoadCheckpoint(t *testing.T) {
-	r := &run{v: &sidecar.VDiff{Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{}}}}
+	placed := &placeObserver{}
+	r := &run{v: &sidecar.VDiff{Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{}}}, obs: placed}
 	table := keyed()
 	at := pkrange.Bound{{Int: 1}, {Kind: pkrange.Uint, Uint: 2}, {Kind: pkrange.Decimal, Bytes: []byte("3.0")}, {Kind: pkrange.Temporal, Bytes: []byte("2026-01-01 00:00:00")}, {Kind: pkrange.Bytes, Bytes: []byte("k")}}
 	good := checkpoint{Version: checkpointVersion, Key: table.Digest.Target.Key, Counted: 60, Segments: []segment{
@@ -151,6 +184,7 @@ func TestLoadCheckpoint(t *testing.T) {
 	rewound([]*job{j})
 	assert.Equal(t, int64(100), j.processed(), "the row way goes on behind lastpk with the report's counts")
 	assert.Nil(t, j.stored)
+	assert.Equal(t, int64(100), placed.rows)
 
 	// A lastpk of the row way.
 	rows := record(good)

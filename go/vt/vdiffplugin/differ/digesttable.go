@@ -41,6 +41,7 @@ type digestTable struct {
 	left      []pkrange.Range    // what the machine has left for the fence
 	buckets   *scan.BucketFilter // the same of a table that is not ranged
 	verified  int64              // rows
+	parts     int64              // ranges or buckets that are verified
 	told      int64              // rows that the observer knows of
 	completed bool
 
@@ -83,11 +84,10 @@ func (r *run) digestible(ctx context.Context, jobs []*job) (tables []*digestTabl
 		if j.stored != nil {
 			t.last = j.stored.Last
 		}
-		if j.lastPK != nil {
-			for _, s := range t.segments {
-				t.told += s.Rows
-			}
+		for _, s := range t.segments {
+			t.told += s.Rows
 		}
+		r.obs.TableAt(j.table.Name, j.processed()+t.told)
 		t.saved = time.Now().Add(-r.CheckpointInterval * 4 / 5) // the first one comes soon
 		tables = append(tables, t)
 	}

@@ -99,6 +99,7 @@ func (j *job) compare(ctx context.Context, vs *views) (res result) {
 		sources[i] = choose(s, j.table, j.table.SourceConditions, s.Fields(), s.Fields())
 	}
 	target := choose(vs.target, j.table, j.table.TargetConditions, vs.target.Fields(), vs.sources[0].Fields())
+	j.r.obs.TableAt(j.table.Name, j.processed())
 	// Progress enforces the age while rows are compared; where none are, the watchdog does.
 	compareCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -21,13 +21,12 @@ type Runner interface {
 // Observer is told what a run does. Its methods are safe for concurrent use and never block for
 // long, so a run may call them from its hot path.
 type Observer interface {
-	// RowsCompared says that n more rows of a table are compared. Work that is done again after a
-	// restart from a checkpoint counts again only if the checkpoint did not hold it.
+	// RowsCompared says that n more rows of a table are compared.
 	RowsCompared(table string, n int64)
 	// Phase says that a phase of a table took that long.
 	Phase(table, phase string, took time.Duration)
-	// TableAnew says that a table is compared from its first row although rows of it were compared before, in this run or an earlier one.
-	TableAnew(table string)
+	// TableAt says that a table is compared from where so many of its rows have been, 0 from its first one, whatever was said of it before.
+	TableAt(table string, rows int64)
 	// TableRestarted says that --max-diff-duration made the table begin a new snapshot.
 	TableRestarted(table string)
 	// Ranges says how many ranges of a table are verified, are being tried again, and are left for the fence.

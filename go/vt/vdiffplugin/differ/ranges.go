@@ -214,6 +214,7 @@ func (r *run) compareTable(ctx context.Context, t *digestTable, i int, streams [
 		return vterrors.Wrapf(err, "writing the progress of table %s", j.table.Name)
 	}
 	r.obs.RowsCompared(j.table.Name, done.Done)
+	r.obs.Ranges(j.table.Name, t.parts, 0, 0)
 	r.obs.Phase(j.table.Name, phaseCompare, time.Since(start))
 	parts := fmt.Sprintf("%d ranges", len(t.left))
 	if t.buckets != nil {

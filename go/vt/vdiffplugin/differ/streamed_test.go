@@ -148,7 +148,7 @@ type silentObserver struct{}
 func (silentObserver) RowsCompared(string, int64)          {}
 func (silentObserver) Phase(string, string, time.Duration) {}
 func (silentObserver) TableRestarted(string)               {}
-func (silentObserver) TableAnew(string)                    {}
+func (silentObserver) TableAt(string, int64)               {}
 func (silentObserver) Ranges(_ string, _, _, _ int64)      {}
 func (silentObserver) Read(_, _ int64)                     {}
 func (silentObserver) View() func()                        { return func() {} }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -31,15 +32,17 @@ type planned struct {
 	err    error
 }
 
-// tables makes the plans of the selected tables of the workflow by the schemas as they are now.
-func (r *run) tables(ctx context.Context) ([]planned, error) {
+// tables makes the plans of the selected tables of the workflow by the schemas as they are now. missing are those of its tables that the
+// target does not have.
+func (r *run) tables(ctx context.Context) (list []planned, missing []string, err error) {
 	r.obs.Waiting("the schemas of both sides")
 	defer r.obs.Waiting("")
-	selected, err := r.selectTables(ctx)
+	selected, missing, err := r.selectTables(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.plansOf(ctx, selected)
+	list, err = r.plansOf(ctx, selected)
+	return list, missing, err
 }
 
 // plansOf makes the plans of tables.
@@ -84,7 +87,7 @@ func (r *run) records(ctx context.Context) (map[string]*sidecar.Table, error) {
 // plan makes a job for every table of the workflow that is not completed. Tables that cannot be
 // compared are recorded and returned as failed.
 func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err error) {
-	list, err := r.tables(ctx)
+	list, missing, err := r.tables(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,10 +98,16 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 	if err := r.Store.EnsureTables(ctx, r.v.ID, names, r.v.Options.CoreOptions.UpdateTableStats); err != nil {
 		return nil, nil, vterrors.Wrap(err, "recording the tables")
 	}
+	if len(missing) > 0 {
+		if err := r.Store.EnsureTables(ctx, r.v.ID, missing, false); err != nil {
+			return nil, nil, vterrors.Wrap(err, "recording the tables that are missing")
+		}
+	}
 	records, err := r.records(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	list = append(list, absent(list, missing, records)...)
 	for i := range list {
 		p := &list[i]
 		if p.record = records[p.name]; p.record == nil {
@@ -109,6 +118,23 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 		}
 	}
 	return r.start(ctx, slices.DeleteFunc(list, func(p planned) bool { return p.record.State == vdiff.CompletedState }))
+}
+
+// absent returns the tables that cannot be compared since the target does not have them: those that are missing, and those of the records
+// that are not completed and that the workflow fills no more. What was said of a completed one was true.
+func absent(list []planned, missing []string, records map[string]*sidecar.Table) (absent []planned) {
+	for _, name := range missing {
+		absent = append(absent, planned{name: name, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_FAILED_PRECONDITION,
+			"it is a table of the workflow, and the target does not have it: none of its rows are there. Copy it again, or name the other tables with --tables"))})
+	}
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		is := func(p planned) bool { return p.name == name }
+		if records[name].State != vdiff.CompletedState && !slices.ContainsFunc(list, is) && !slices.Contains(missing, name) {
+			absent = append(absent, planned{name: name, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_FAILED_PRECONDITION,
+				"it was a table of the workflow when the vdiff began, and the target does not have it any more: copy it again, or create another vdiff"))})
+		}
+	}
+	return absent
 }
 
 // planOf is the fingerprint of the plan under which a table was compared; "" where nothing, or only the stock engine, says so.
@@ -130,13 +156,7 @@ func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []
 			continue
 		}
 		j := r.newJob(p.table, p.record)
-		if j.limit > 0 && j.processed() >= j.limit {
-			// It reached --limit, and the tablet died before it could say so.
-			if err := r.Store.SetTableState(ctx, r.v.ID, p.name, vdiff.CompletedState); err != nil {
-				return nil, nil, err
-			}
-			continue
-		}
+		r.obs.TableAt(p.name, j.processed())
 		jobs, names = append(jobs, j), append(names, p.name)
 		if j.lastPK == nil && j.stored == nil && (p.record.LastPK != nil || p.record.Report != nil) {
 			// Whoever goes on after a crash must not take up what does not hold any more.
@@ -152,9 +172,6 @@ func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []
 		if err := r.Store.SaveProgressOf(ctx, r.v.ID, anew); err != nil {
 			return nil, nil, vterrors.Wrap(err, "starting tables anew")
 		}
-		for _, p := range anew {
-			r.obs.TableAnew(p.Table)
-		}
 	}
 	if err := r.Store.StartTables(ctx, r.v.ID, names); err != nil {
 		return nil, nil, vterrors.Wrap(err, "starting the tables")
@@ -162,16 +179,20 @@ func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []
 	return jobs, failed, nil
 }
 
-func (r *run) selectTables(ctx context.Context) ([]plan.Selection, error) {
+func (r *run) selectTables(ctx context.Context) (selected []plan.Selection, missing []string, err error) {
 	target, err := plan.LoadSchema(ctx, r.tmc, r.Env.CollationEnv(), r.Tablet(), nil)
 	if err != nil {
-		return nil, vterrors.Wrap(err, "target")
+		return nil, nil, vterrors.Wrap(err, "target")
 	}
-	var tables []string
 	if list := strings.TrimSpace(r.v.Options.CoreOptions.Tables); list != "" {
-		tables = strings.Split(list, ",")
+		selected, err = plan.Select(r.filter, target, strings.Split(list, ","), r.Env.Parser())
+		return selected, nil, err // it names what is missing of these
 	}
-	return plan.Select(r.filter, target, tables, r.Env.Parser())
+	if missing, err = plan.Missing(r.filter, target); err != nil {
+		return nil, nil, err
+	}
+	selected, err = plan.Select(r.filter, target, nil, r.Env.Parser())
+	return selected, missing, err
 }
 
 // referenceTables returns the tables of which every source shard holds a copy. One shard holds no
@@ -203,10 +224,10 @@ func (r *run) newJob(t *plan.Table, record *sidecar.Table) *job {
 	}
 	// The default is the largest number there is: no limit.
 	if limit := r.v.Options.CoreOptions.MaxRows; limit > 0 && limit < math.MaxInt64 {
-		// A run that died goes on to the limit; a run that was completed compares as many again.
+		// A run that was completed compares as many rows again; one that died goes on to where its part would have ended.
 		j.limit = limit + j.processed()
 		if record.State == vdiff.StartedState {
-			j.limit = limit
+			j.limit -= j.processed() % limit
 		}
 		if j.limit < limit {
 			j.limit = 0 // more rows than can be counted

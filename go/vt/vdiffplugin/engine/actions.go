@@ -31,7 +31,7 @@ type action struct {
 func (e *Engine) PerformVDiffAction(ctx context.Context, req *tabletmanagerdatapb.VDiffRequest) (resp *tabletmanagerdatapb.VDiffResponse, err error) {
 	defer func() {
 		if err != nil {
-			globalStats.actionErrors.Add(1)
+			globalStats.errors.Add(1)
 			resp = nil
 		}
 	}()

@@ -142,12 +142,12 @@ func TestInvalidRequests(t *testing.T) {
 	w.open()
 	f := func(wantCode vtrpcpb.Code, wantText string, req *tabletmanagerdatapb.VDiffRequest) {
 		t.Helper()
-		errorsBefore := globalStats.actionErrors.Get()
+		errorsBefore := globalStats.errors.Get()
 		resp, err := w.do(req)
 		require.Nil(t, resp)
 		require.ErrorContains(t, err, wantText)
 		require.Equal(t, wantCode, vterrors.Code(err), "%v", err)
-		require.Equal(t, errorsBefore+1, globalStats.actionErrors.Get())
+		require.Equal(t, errorsBefore+1, globalStats.errors.Get())
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()
 		require.Len(t, w.store.vdiffs, 1)
@@ -189,7 +189,7 @@ func TestInvalidRequests(t *testing.T) {
 }
 
 // TestPace tests when a vdiff seems to have started: as it says where all rows are of one run, and earlier where it goes on from
-// rows of earlier ones, so that time and rows agree.
+// rows of earlier ones, so that time and rows agree. The time before it compares does not count.
 func TestPace(t *testing.T) {
 	var m metrics
 	m.init(vdiff.StartedState)
@@ -203,19 +203,28 @@ func TestPace(t *testing.T) {
 		}
 	}
 	f(0)
-	m.begin(start)
+	m.begin()
+	m.place("t", 0, start)
 	m.setRows("t", 50)
 	f(0) // a first run
-	m.begin(start)
+	m.begin()
+	f(0)
+	m.place("t", 50, start)
 	f(0) // nothing compared since
 	m.setRows("t", 60)
 	m.setRows("u", 40)
 	f(20 * time.Second) // half of the rows in ten seconds
-	m.forget("t")
-	f(0) // its earlier rows do not hold any more
-	m.begin(start)
-	m.setRows("t", 40)
-	f(20 * time.Second)
+	m.place("t", 55, start.Add(time.Second))
+	m.setRows("t", 60)
+	f(20 * time.Second) // read again since the last checkpoint
+	m.setRows("v", 1_000_000_000)
+	m.begin()
+	m.place("t", 0, start)
+	m.setRows("t", 1)
+	f(longestPace)
+	m.place("v", 0, start)
+	m.setRows("v", 39)
+	f(20 * time.Second) // of its earlier rows none holds any more
 
 	summary := sqltypes.MakeTestResult(sqltypes.MakeTestFields("uuid|started_at", "varchar|datetime"), "a|2026-01-02 03:00:00", "a|2026-01-02 03:00:00")
 	setStartedAt(summary, start.Add(-time.Hour))

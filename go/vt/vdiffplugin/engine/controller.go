@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
@@ -133,13 +132,11 @@ func (ct *controller) start() bool {
 	})
 	if err == nil {
 		// The metrics begin with the rows that the records have, so that they are right after a restart.
-		// A table without a key to go on from begins at its first row, and so does its count.
+		// Where a table does not go on from there, the run says so when it gets to it.
 		err = ct.write("read the tables", func(ctx context.Context) error {
 			tables, err := ct.engine.cfg.Store.Tables(ctx, ct.id)
 			for _, t := range tables {
-				if t.State == vdiff.CompletedState || len(t.LastPK) > 0 {
-					ct.metrics.setRows(t.Name, t.RowsCompared)
-				}
+				ct.metrics.setRows(t.Name, t.RowsCompared)
 			}
 			return err
 		})
@@ -153,7 +150,7 @@ func (ct *controller) start() bool {
 	}
 	ct.v.State = vdiff.StartedState
 	ct.metrics.setState(vdiff.StartedState)
-	ct.metrics.begin(time.Now())
+	ct.metrics.begin()
 	return true
 }
 
@@ -192,6 +189,7 @@ func (ct *controller) complete() error {
 func (ct *controller) fail(cause error) {
 	class := sidecar.Classify(cause)
 	log.Error(fmt.Sprintf("vdiff %s of workflow %s: %s error: %v", ct.v.UUID, ct.v.Workflow, class, cause))
+	globalStats.errors.Add(1)
 	ct.metrics.addError(cause.Error())
 	var failure *sidecar.Failure
 	err := ct.write("record the error of", func(ctx context.Context) (err error) {

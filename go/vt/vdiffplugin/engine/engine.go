@@ -225,6 +225,9 @@ func (e *Engine) resetLocked(cause error) []*controller {
 
 // registerLocked makes ct the controller of its vdiff, in the engine and in the metrics.
 func (e *Engine) registerLocked(ct *controller) {
+	if before := e.controllers[ct.id]; before != nil {
+		ct.metrics.follow(&before.metrics)
+	}
 	e.controllers[ct.id] = ct
 	globalStats.add(e, ct)
 }

@@ -26,13 +26,17 @@ type metrics struct {
 	views   map[int64]time.Time // when each read view that is open was opened
 	viewID  int64
 	heldUp  time.Duration
-	// earlier are those of the rows that were compared before this run, which began at began.
+	// earlier are those of the rows that were compared before this run, which began to compare at began. placed are the tables whose place it has
+	// told: of the others both are what the records say.
 	earlier map[string]int64
+	placed  map[string]bool
 	began   time.Time
 }
 
-// tableRanges is a table and the state of ranges: verified, retrying or fenced.
+// tableRanges is a table and the state of ranges.
 type tableRanges struct{ table, state string }
+
+var rangeStates = [...]string{"verified", "retrying", "fenced"}
 
 type tablePhase struct{ table, phase string }
 
@@ -69,20 +73,32 @@ func (m *metrics) setRows(table string, n int64) {
 	m.rows[table] = n
 }
 
-// forget says that the rows of a table are compared again: none is any more.
-func (m *metrics) forget(table string) {
+// begin says that a run begins: the rows so far are of earlier ones.
+func (m *metrics) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.rows, table)
-	delete(m.earlier, table)
+	m.began, m.earlier, m.placed = time.Time{}, maps.Clone(m.rows), make(map[string]bool)
 }
 
-// begin says that a run begins: the rows so far are of earlier ones.
-func (m *metrics) begin(now time.Time) {
+// place says that a table is compared from where so many of its rows have been. The first time in a run these are of earlier ones; later it
+// is what is left of the run's own, and of the earlier ones where the table goes back behind them.
+func (m *metrics) place(table string, rows int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.began, m.earlier = now, maps.Clone(m.rows)
+	if m.began.IsZero() {
+		m.began = now
+	}
+	if !m.placed[table] || rows < m.earlier[table] {
+		m.earlier[table] = rows
+	}
+	m.placed[table], m.rows[table] = true, rows
+	for _, state := range rangeStates {
+		delete(m.ranges, tableRanges{table, state})
+	}
 }
+
+// longestPace bounds how long ago a run would have begun: no rest that takes longer is told to clients.
+const longestPace = 365 * 24 * time.Hour
 
 // pace returns when a run would have begun that had compared all rows, those of earlier runs too, at the pace of this one. ok is false where
 // nothing tells: when all rows are of this run, or none is yet.
@@ -99,7 +115,8 @@ func (m *metrics) pace(now time.Time) (began time.Time, ok bool) {
 	if m.began.IsZero() || earlier == 0 || rows <= earlier {
 		return time.Time{}, false
 	}
-	return now.Add(-time.Duration(float64(now.Sub(m.began)) * float64(rows) / float64(rows-earlier))), true
+	ago := float64(now.Sub(m.began)) * float64(rows) / float64(rows-earlier)
+	return now.Add(-time.Duration(min(ago, float64(longestPace)))), true
 }
 
 func (m *metrics) addError(text string) {
@@ -112,6 +129,16 @@ func (m *metrics) addError(text string) {
 	if _, known := m.errors[text]; known || len(m.errors) < maxErrorLabels {
 		m.errors[text]++
 	}
+}
+
+// follow takes over the errors that the vdiff had before, so that their count does not begin anew with each run.
+func (m *metrics) follow(before *metrics) {
+	before.mu.Lock()
+	errors := maps.Clone(before.errors)
+	before.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.errors = errors
 }
 
 func (m *metrics) abandon() {
@@ -168,9 +195,9 @@ func (ct *controller) TableRestarted(table string) {
 	globalStats.restartedTables.Add(table, 1)
 }
 
-// TableAnew is part of differ.Observer.
-func (ct *controller) TableAnew(table string) {
-	ct.metrics.forget(table)
+// TableAt is part of differ.Observer.
+func (ct *controller) TableAt(table string, rows int64) {
+	ct.metrics.place(table, rows, time.Now())
 }
 
 // Waiting is part of differ.Observer.
@@ -182,9 +209,9 @@ func (ct *controller) Waiting(what string) {
 func (ct *controller) Ranges(table string, verified, retrying, fenced int64) {
 	ct.metrics.mu.Lock()
 	defer ct.metrics.mu.Unlock()
-	ct.metrics.ranges[tableRanges{table, "verified"}] = verified
-	ct.metrics.ranges[tableRanges{table, "retrying"}] = retrying
-	ct.metrics.ranges[tableRanges{table, "fenced"}] = fenced
+	for i, n := range []int64{verified, retrying, fenced} {
+		ct.metrics.ranges[tableRanges{table, rangeStates[i]}] = n
+	}
 }
 
 // Read is part of differ.Observer.

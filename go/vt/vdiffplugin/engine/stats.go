@@ -21,7 +21,7 @@ type engineStats struct {
 	mu          sync.Mutex
 	controllers map[*Engine]map[int64]*controller
 
-	actionErrors    *stats.Counter
+	errors          *stats.Counter
 	rowsCompared    *stats.Counter
 	rowsRead        *stats.Counter
 	bytesRead       *stats.Counter
@@ -35,7 +35,7 @@ type engineStats struct {
 func newEngineStats() *engineStats {
 	s := &engineStats{
 		controllers:     make(map[*Engine]map[int64]*controller),
-		actionErrors:    stats.NewCounter("VDiffPluginErrorCountTotal", "Number of errors encountered across all vdiff actions"),
+		errors:          stats.NewCounter("VDiffPluginErrorCountTotal", "Number of errors encountered across all vdiff actions, and of runs that ended in an error"),
 		rowsCompared:    stats.NewCounter("VDiffPluginRowsComparedTotal", "Number of rows compared across all vdiffs since the process started"),
 		rowsRead:        stats.NewCounter("VDiffPluginRowsRead", "Number of rows that MySQL sent for digests, on all tablets of both sides"),
 		bytesRead:       stats.NewCounter("VDiffPluginBytesRead", "Size of the rows that MySQL sent for digests, on all tablets of both sides"),

@@ -16,6 +16,8 @@ import (
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/differ"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
+
+	tabletmanagerdatapb "vitess.io/vitess/go/vt/proto/tabletmanagerdata"
 )
 
 // TestMetricsArePublished tests that every metric is published under the name that the documentation
@@ -32,8 +34,8 @@ func TestMetricsArePublished(t *testing.T) {
 }
 
 // TestMetricsOfVDiffs tests what the metrics say of vdiffs: rows as the record has them plus those of the
-// run, each once (case 28), errors, timings and what is waited for; with as many labels as are declared,
-// also when names have dots.
+// run, each once (case 28), errors of all runs, timings and what is waited for; with as many labels as are
+// declared, also when names have dots.
 func TestMetricsOfVDiffs(t *testing.T) {
 	w := newWorld(t, nil)
 	hold := make(chan struct{})
@@ -43,6 +45,7 @@ func TestMetricsOfVDiffs(t *testing.T) {
 		}
 		obs.RowsCompared("t.1", 20000)
 		obs.RowsCompared("t.1", 9000)
+		obs.TableAt("t2", 0)
 		obs.RowsCompared("t2", 5)
 		obs.Phase("t.1", "compare", 2*time.Second)
 		obs.Phase("t.1", "compare", time.Second)
@@ -63,6 +66,7 @@ func TestMetricsOfVDiffs(t *testing.T) {
 		sidecar.Table{Name: "t3", RowsCompared: 3, State: vdiff.CompletedState})
 	bad := w.store.put(sidecar.VDiff{State: vdiff.PendingState, Workflow: "bad", Keyspace: "ks"})
 	uuid, badUUID := w.store.get(id).UUID, w.store.get(bad).UUID
+	failed := globalStats.errors.Get()
 	total, restarted := globalStats.rowsCompared.Get(), globalStats.restartedTables.Counts()["t.1"]
 	w.open()
 	w.eventually("it waits", func() bool { return strings.Contains(globalStats.states()["w_f."+uuid], "waiting") })
@@ -82,6 +86,14 @@ func TestMetricsOfVDiffs(t *testing.T) {
 	require.Equal(t, "bad", live[0].Workflow)
 	require.Contains(t, live[0].LastError, "no such column")
 	require.Equal(t, int64(30008), live[1].RowsCompared)
+
+	require.Equal(t, failed+1, globalStats.errors.Get())
+	_, err := w.do(&tabletmanagerdatapb.VDiffRequest{Action: "resume", Keyspace: "ks", Workflow: "bad", VdiffUuid: badUUID})
+	require.NoError(t, err)
+	w.eventually("the second error is counted", func() bool {
+		return globalStats.errorsByText()["bad."+badUUID+".table a_b: no such column x_y"] == 2
+	})
+	require.Equal(t, failed+2, globalStats.errors.Get())
 
 	close(hold)
 	w.eventually("completed", func() bool { return globalStats.states()["w_f."+uuid] == "completed" })

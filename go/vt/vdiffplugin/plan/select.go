@@ -87,3 +87,24 @@ func Select(filter *binlogdatapb.Filter, target *Schema, tables []string, parser
 	}
 	return selected, nil
 }
+
+// Missing returns the tables that a workflow's rules name, ordered by name, and that the target does not have: VReplication passes over them
+// without a word. What a regular expression matches is only what is there.
+func Missing(filter *binlogdatapb.Filter, target *Schema) ([]string, error) {
+	var missing []string
+	for _, rule := range filter.GetRules() {
+		name := rule.Match
+		if strings.HasPrefix(name, "/") || target.Tables[name] != nil || slices.Contains(missing, name) {
+			continue
+		}
+		first, err := MatchRule(name, filter)
+		if err != nil {
+			return nil, err
+		}
+		if first != nil {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
+}

@@ -83,3 +83,21 @@ func TestSelectErrors(t *testing.T) {
 	f(filterOf("x", ""), "", "no tables on this shard")
 	f(filterOf("/(", ""), "", "bad regular expression")
 }
+
+// TestMissing tests which tables of a workflow the target does not have: those that a rule names, unless one before excludes them.
+func TestMissing(t *testing.T) {
+	f := func(filter *binlogdatapb.Filter, want ...string) {
+		t.Helper()
+		missing, err := Missing(filter, schemaOf("t1", "t2"))
+		require.NoError(t, err)
+		require.Equal(t, want, missing)
+	}
+	f(nil)
+	f(filterOf("t1", "", "t2", ""))
+	f(filterOf("t9", "", "t1", "", "t8", "select * from t1", "t9", ""), "t8", "t9")
+	f(filterOf("t9", "exclude", "t1", ""))
+	f(filterOf("/t9", "exclude", "t9", "", "t8", ""), "t8")
+	f(filterOf("/t.*", ""))
+	_, err := Missing(filterOf("/(", "", "t9", ""), schemaOf("t1"))
+	require.ErrorContains(t, err, "bad regular expression")
+}
