@@ -241,6 +241,13 @@ func TestAbsent(t *testing.T) {
 	assert.NotContains(t, err.Error(), "done")
 	class, _ := sidecar.ClassOf(err)
 	assert.Equal(t, sidecar.Permanent, class)
+
+	store.tables = store.tables[:0]
+	r.filter.Rules = []*binlogdatapb.Rule{{Match: "/x.*"}}
+	_, _, err = r.plan(t.Context())
+	assert.ErrorContains(t, err, "no tables on this shard")
+	class, _ = sidecar.ClassOf(err)
+	assert.Equal(t, sidecar.Permanent, class)
 }
 
 // Tests that a run ends although a schema changes whenever its table was compared, with an error of that table alone which is tried again.

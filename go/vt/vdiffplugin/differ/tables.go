@@ -192,6 +192,9 @@ func (r *run) selectTables(ctx context.Context) (selected []plan.Selection, miss
 		return nil, nil, err
 	}
 	selected, err = plan.Select(r.filter, target, nil, r.Env.Parser())
+	if err == nil && len(selected)+len(missing) == 0 {
+		err = sidecar.AsPermanent(vterrors.New(vtrpcpb.Code_FAILED_PRECONDITION, "the workflow has no tables on this shard: nothing to compare"))
+	}
 	return selected, missing, err
 }
 
