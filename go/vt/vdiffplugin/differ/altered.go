@@ -31,7 +31,7 @@ func (r *run) untilUnaltered(ctx context.Context, jobs []*job, failed []tableErr
 		}
 		failed = append(failed, more...)
 		if jobs, more, err = r.altered(ctx, failed); err != nil {
-			if failure := r.recordFailed(ctx, failed); failure != nil {
+			if failure := summary(failed); failure != nil {
 				return failure // the schemas are looked at when it is resumed
 			}
 			return vterrors.Wrap(err, "looking whether a schema has changed")
@@ -47,7 +47,7 @@ func (r *run) untilUnaltered(ctx context.Context, jobs []*job, failed []tableErr
 			return true
 		})
 		if len(jobs) == 0 {
-			return r.recordFailed(ctx, failed)
+			return summary(failed)
 		}
 	}
 }

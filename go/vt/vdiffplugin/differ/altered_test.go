@@ -58,11 +58,6 @@ func (s *recordStore) StartTables(_ context.Context, _ int64, names []string) er
 	return nil
 }
 
-func (s *recordStore) SetTableState(_ context.Context, _ int64, name string, state vdiff.VDiffState) error {
-	s.table(name).State = state
-	return nil
-}
-
 func (s *recordStore) SaveProgressOf(_ context.Context, _ int64, tables []sidecar.TableProgress) error {
 	for _, p := range tables {
 		t := s.table(p.Table)
@@ -280,6 +275,6 @@ func TestAlwaysAltered(t *testing.T) {
 	class, _ := sidecar.ClassOf(err)
 	assert.Equal(t, sidecar.Transient, class)
 	assert.Equal(t, map[string]int{"t": maxAltered, "other": 1}, compared)
-	assert.Equal(t, vdiff.ErrorState, store.table("t").State)
+	assert.Equal(t, []string{"t"}, sidecar.TablesOf(err))
 	assert.Equal(t, vdiff.CompletedState, store.table("other").State)
 }

@@ -15,7 +15,6 @@ import (
 	"vitess.io/vitess/go/vt/topo"
 	"vitess.io/vitess/go/vt/vtenv"
 	"vitess.io/vitess/go/vt/vterrors"
-	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vdiff"
 	"vitess.io/vitess/go/vt/vttablet/tmclient"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/fence"
@@ -231,12 +230,12 @@ type tableError struct {
 	err   error
 }
 
-// summary makes one error of those of the tables: permanent when all of them are.
+// summary makes one error of those of the tables, to be recorded as theirs: permanent when all of them are.
 func summary(failed []tableError) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	var texts []string
+	var tables, texts []string
 	permanent := true
 	for _, f := range failed {
 		class, ok := sidecar.ClassOf(f.err)
@@ -245,24 +244,13 @@ func summary(failed []tableError) error {
 		if name := "table " + f.table + ": "; !strings.HasPrefix(text, name) { // plans name their table
 			text = name + text
 		}
-		texts = append(texts, text)
+		tables, texts = append(tables, f.table), append(texts, text)
 	}
 	err := vterrors.New(vterrors.Code(failed[0].err), strings.Join(texts, "; "))
 	if permanent {
-		return sidecar.AsPermanent(err)
+		return sidecar.OfTables(sidecar.AsPermanent(err), tables)
 	}
-	return sidecar.AsTransient(err)
-}
-
-// recordFailed sets the state of the tables that failed and returns the error of the run. It is done at
-// the end, for vtctldclient shows a vdiff as in error when any of its tables is.
-func (r *run) recordFailed(ctx context.Context, failed []tableError) error {
-	for _, f := range failed {
-		if err := r.Store.SetTableState(ctx, r.v.ID, f.table, vdiff.ErrorState); err != nil {
-			return vterrors.Wrapf(err, "recording the error of table %s (%v)", f.table, f.err)
-		}
-	}
-	return summary(failed)
+	return sidecar.OfTables(sidecar.AsTransient(err), tables)
 }
 
 // failTable logs the error of a table; the other tables go on.

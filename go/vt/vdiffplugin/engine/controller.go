@@ -193,7 +193,7 @@ func (ct *controller) fail(cause error) {
 	ct.metrics.addError(cause.Error())
 	var failure *sidecar.Failure
 	err := ct.write("record the error of", func(ctx context.Context) (err error) {
-		failure, err = ct.engine.cfg.Store.FailVDiff(ctx, ct.id, cause.Error(), class, ct.engine.cfg.MaxRetries)
+		failure, err = ct.engine.cfg.Store.FailVDiff(ctx, ct.id, cause.Error(), class, sidecar.TablesOf(cause), ct.engine.cfg.MaxRetries)
 		return err
 	})
 	if err != nil || failure == nil {

@@ -240,7 +240,7 @@ func (m *memStore) CompleteVDiff(ctx context.Context, id int64) (ok bool, err er
 	return ok, err
 }
 
-func (m *memStore) FailVDiff(ctx context.Context, id int64, text string, class sidecar.Class, maxRetries int) (f *sidecar.Failure, err error) {
+func (m *memStore) FailVDiff(ctx context.Context, id int64, text string, class sidecar.Class, tables []string, maxRetries int) (f *sidecar.Failure, err error) {
 	_, err = m.change(ctx, "FailVDiff", id, func(v *memVDiff) error {
 		if v.State == vdiff.StoppedState || v.State == vdiff.CompletedState {
 			return nil
@@ -251,6 +251,9 @@ func (m *memStore) FailVDiff(ctx context.Context, id int64, text string, class s
 		}
 		f = sidecar.NextFailure(v.failure, class, rows, text)
 		v.State, v.LastError, v.failure = vdiff.ErrorState, text, f
+		for _, name := range tables {
+			v.tables[name].State = vdiff.ErrorState
+		}
 		if class == sidecar.Transient && f.Attempt > maxRetries {
 			v.log = append(v.log, fmt.Sprintf("gave up after %d attempts", f.Attempt))
 		}

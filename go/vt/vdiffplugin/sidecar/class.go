@@ -56,3 +56,29 @@ func ClassOf(err error) (class Class, ok bool) {
 	}
 	return "", false
 }
+
+// tablesError is the error of some tables of a vdiff.
+type tablesError struct {
+	tables []string
+	err    error
+}
+
+func (e *tablesError) Error() string { return e.err.Error() }
+func (e *tablesError) Unwrap() error { return e.err }
+
+// OfTables marks err as that of some tables of a vdiff: they are recorded as errored with it. A nil err stays nil.
+func OfTables(err error, tables []string) error {
+	if err == nil {
+		return nil
+	}
+	return &tablesError{tables: tables, err: err}
+}
+
+// TablesOf returns the tables that err was marked with.
+func TablesOf(err error) []string {
+	var marked *tablesError
+	if errors.As(err, &marked) {
+		return marked.tables
+	}
+	return nil
+}

@@ -70,7 +70,7 @@ func TestTransitions(t *testing.T) {
 		check("start", start, func() (bool, error) { return db.StartVDiff(ctx, 1) })
 		check("complete", complete, func() (bool, error) { return db.CompleteVDiff(ctx, 1) })
 		check("fail", fail, func() (bool, error) {
-			failure, err := db.FailVDiff(ctx, 1, "boom", Transient, 1)
+			failure, err := db.FailVDiff(ctx, 1, "boom", Transient, nil, 1)
 			return failure != nil, err
 		})
 		check("retry", retry, func() (bool, error) { return db.RetryVDiff(ctx, 1) })
@@ -95,7 +95,7 @@ func TestTransitionOfNothing(t *testing.T) {
 	ok, err := db.StartVDiff(ctx, 1)
 	require.NoError(t, err)
 	require.False(t, ok)
-	failure, err := db.FailVDiff(ctx, 1, "boom", Permanent, 1)
+	failure, err := db.FailVDiff(ctx, 1, "boom", Permanent, []string{"t"}, 1)
 	require.NoError(t, err)
 	require.Nil(t, failure)
 	ok, err = db.StopVDiff(ctx, 1)
@@ -142,13 +142,14 @@ func TestFailCountsAttempts(t *testing.T) {
 			}
 			return inState("started")(q)
 		})
-		failure, err := db.FailVDiff(context.Background(), 1, "boom "+strings.Repeat("é", 3000), class, 3)
+		failure, err := db.FailVDiff(context.Background(), 1, "boom "+strings.Repeat("é", 3000), class, []string{"t1", "t2"}, 3)
 		require.NoError(t, err)
 		require.Equal(t, wantAttempt, failure.Attempt)
 		require.LessOrEqual(t, len(failure.Text), maxLastError)
 		all := strings.Join(m.reset(), "\n")
 		require.Equal(t, wantGaveUp, strings.Contains(all, "gave up"))
 		require.Equal(t, 1, strings.Count(all, "begin"))
+		require.Regexp(t, `(?s)begin.*vdiff_table set state = 'error' where vdiff_id = 1 and table_name in \('t1', 't2'\).*commit`, all)
 	}
 	f("", Transient, 1, false)
 	f((&Failure{Class: Transient, Attempt: 2, Rows: 10}).line(), Transient, 3, false)
@@ -216,7 +217,7 @@ func TestProgressOfNothing(t *testing.T) {
 			}
 			return rows("1"), nil
 		})
-		return db.SetTableState(context.Background(), 1, "t", vdiff.StartedState)
+		return db.SaveProgress(context.Background(), 1, "t", &Progress{})
 	}
 	require.NoError(t, f(true))
 	require.ErrorIs(t, f(false), errNoTable)
@@ -248,7 +249,6 @@ func TestDBNameEverywhere(t *testing.T) {
 		"OpenFence":        func() error { return db.OpenFence(ctx, testFence(1, 1, 0)) },
 		"CloseFence":       func() error { return db.CloseFence(ctx, testFence(1, 1, 0)) },
 		"Log":              func() error { return db.Log(ctx, 1, "m") },
-		"SetTableState":    func() error { return db.SetTableState(ctx, 1, "t", vdiff.StartedState) },
 		"SaveProgress":     func() error { return db.SaveProgress(ctx, 1, "t", &Progress{}) },
 	} {
 		m.reset()

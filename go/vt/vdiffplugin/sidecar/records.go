@@ -105,8 +105,6 @@ type TableStore interface {
 	SaveProgressOf(ctx context.Context, vdiffID int64, tables []TableProgress) error
 	// StartTables makes tables started and changes nothing else.
 	StartTables(ctx context.Context, vdiffID int64, tables []string) error
-	// SetTableState changes the state of one table and nothing else.
-	SetTableState(ctx context.Context, vdiffID int64, table string, state vdiff.VDiffState) error
 	// Log adds a line to _vt.vdiff_log. The message is cut when it is too long for the column.
 	Log(ctx context.Context, vdiffID int64, message string) error
 }

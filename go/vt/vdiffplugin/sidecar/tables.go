@@ -150,18 +150,6 @@ func (db *DB) Tables(ctx context.Context, vdiffID int64) ([]*Table, error) {
 	return tables, nil
 }
 
-// SetTableState is part of TableStore.
-func (db *DB) SetTableState(ctx context.Context, vdiffID int64, table string, state vdiff.VDiffState) error {
-	return db.do(ctx, "set the state of table "+table, func(w *work) error {
-		qr, err := w.exec(`update %#s.vdiff_table as t join %#s.vdiff as v on v.id = t.vdiff_id set t.state = %a
-			where t.vdiff_id = %a and t.table_name = %a and v.db_name = %a`, string(state), vdiffID, table, db.dbName)
-		if err != nil || qr.RowsAffected > 0 {
-			return err
-		}
-		return w.expectTable(vdiffID, table)
-	})
-}
-
 // StartTables is part of TableStore.
 func (db *DB) StartTables(ctx context.Context, vdiffID int64, tables []string) error {
 	for batch := range slices.Chunk(tables, tablesPerStatement) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vitess.io/vitess/go/mysql/sqlerror"
@@ -173,7 +174,7 @@ func (db *DB) CompleteVDiff(ctx context.Context, id int64) (bool, error) {
 }
 
 // FailVDiff is part of VDiffStore.
-func (db *DB) FailVDiff(ctx context.Context, id int64, text string, class Class, maxRetries int) (*Failure, error) {
+func (db *DB) FailVDiff(ctx context.Context, id int64, text string, class Class, tables []string, maxRetries int) (*Failure, error) {
 	text = cut(text, maxLastError)
 	var failure *Failure
 	_, err := db.change(ctx, "record the error of a vdiff", id, func(w *work, state vdiff.VDiffState, lastError string) error {
@@ -201,6 +202,11 @@ func (db *DB) FailVDiff(ctx context.Context, id int64, text string, class Class,
 		failure = NextFailure(newest, class, rows, text)
 		if _, err := w.exec("update %#s.vdiff set state = %a, last_error = %a where id = %a", string(vdiff.ErrorState), text, id); err != nil {
 			return err
+		}
+		for batch := range slices.Chunk(tables, tablesPerStatement) {
+			if _, err := w.exec("update %#s.vdiff_table set state = %a where vdiff_id = %a and table_name in %a", string(vdiff.ErrorState), id, batch); err != nil {
+				return err
+			}
 		}
 		if err := w.logState(id, vdiff.ErrorState, ""); err != nil {
 			return err

@@ -66,10 +66,10 @@ type VDiffStore interface {
 	// CompleteVDiff makes a started vdiff completed. It returns ErrIncomplete, and changes nothing,
 	// when a table is not completed.
 	CompleteVDiff(ctx context.Context, id int64) (bool, error)
-	// FailVDiff records an error, with its class and the count of failures, in one transaction. It
-	// returns nil when the vdiff is stopped, completed or deleted by now. When the failure is not
+	// FailVDiff records an error, with its class, the tables whose it is and the count of failures, in one
+	// transaction: whoever sees that something is in error sees why. It returns nil when the vdiff is stopped, completed or deleted by now. When the failure is not
 	// going to be retried because there were more than maxRetries in a row, the log says so.
-	FailVDiff(ctx context.Context, id int64, text string, class Class, maxRetries int) (*Failure, error)
+	FailVDiff(ctx context.Context, id int64, text string, class Class, tables []string, maxRetries int) (*Failure, error)
 	// StopVDiff makes a vdiff and its tables stopped, unless they are completed. It returns whether
 	// the vdiff is stopped now.
 	StopVDiff(ctx context.Context, id int64) (bool, error)
