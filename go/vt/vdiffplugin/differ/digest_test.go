@@ -29,6 +29,7 @@ import (
 
 	querypb "vitess.io/vitess/go/vt/proto/query"
 	tabletmanagerdatapb "vitess.io/vitess/go/vt/proto/tabletmanagerdata"
+	topodatapb "vitess.io/vitess/go/vt/proto/topodata"
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 )
 
@@ -130,10 +131,10 @@ func TestKeyBound(t *testing.T) {
 // placeObserver knows from where a table is compared.
 type placeObserver struct {
 	silentObserver
-	rows int64
+	rows []int64
 }
 
-func (o *placeObserver) TableAt(_ string, rows int64) { o.rows = rows }
+func (o *placeObserver) TableAt(_ string, rows int64) { o.rows = append(o.rows, rows) }
 
 // Tests what --limit leaves of a table: as many rows again for a vdiff that was completed, and for one that died the rest of its part, be it
 // the first one or one behind a resume.
@@ -164,7 +165,11 @@ func TestLimit(t *testing.T) {
 func TestLoadCheckpoint(t *testing.T) {
 	placed := &placeObserver{}
 	r := &run{v: &sidecar.VDiff{Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{}}}, obs: placed}
+	r.Reader = func(context.Context, string, *topodatapb.Tablet, bool) (Reader, error) {
+		return nil, scan.ErrUnsupported
+	}
 	table := keyed()
+	table.Digest.Source.Key = table.Digest.Target.Key
 	at := pkrange.Bound{{Int: 1}, {Kind: pkrange.Uint, Uint: 2}, {Kind: pkrange.Decimal, Bytes: []byte("3.0")}, {Kind: pkrange.Temporal, Bytes: []byte("2026-01-01 00:00:00")}, {Kind: pkrange.Bytes, Bytes: []byte("k")}}
 	good := checkpoint{Version: checkpointVersion, Key: table.Digest.Target.Key, Counted: 60, Segments: []segment{
 		{Range: pkrange.Range{UpTo: at}, Done: true, Rows: 60}, {Range: pkrange.Range{After: at}},
@@ -181,10 +186,13 @@ func TestLoadCheckpoint(t *testing.T) {
 	assert.Equal(t, int64(40), j.processed())
 	assert.Equal(t, int64(39), j.report.Report().MatchingRows)
 	assert.Equal(t, []verify.Segment{{Range: good.Segments[0].Range, Done: true, Rows: 60}, {Range: good.Segments[1].Range}}, j.segments())
+	tables, others := r.digestible(t.Context(), []*job{j})
+	require.Empty(t, others)
+	assert.Equal(t, int64(60), tables[0].told)
 	rewound([]*job{j})
 	assert.Equal(t, int64(100), j.processed(), "the row way goes on behind lastpk with the report's counts")
 	assert.Nil(t, j.stored)
-	assert.Equal(t, int64(100), placed.rows)
+	assert.Equal(t, []int64{100, 100}, placed.rows, "all rows of earlier runs at once: those that come later are of this one")
 
 	// A lastpk of the row way.
 	rows := record(good)

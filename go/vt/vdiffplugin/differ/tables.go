@@ -156,7 +156,6 @@ func (r *run) start(ctx context.Context, list []planned) (jobs []*job, failed []
 			continue
 		}
 		j := r.newJob(p.table, p.record)
-		r.obs.TableAt(p.name, j.processed())
 		jobs, names = append(jobs, j), append(names, p.name)
 		if j.lastPK == nil && j.stored == nil && (p.record.LastPK != nil || p.record.Report != nil) {
 			// Whoever goes on after a crash must not take up what does not hold any more.
