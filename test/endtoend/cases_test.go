@@ -47,6 +47,10 @@ var unlikes = []unlike{
 		[]string{"select n, -n, concat('café', n), n / 4, '2020-01-01' + interval n second, n / 7, '2020-01-01' + interval n second from numbers"}, 1000,
 		[]string{"update u_wide set d = d + 0.0001 where id = 1", "update u_wide set t = t + interval 1000 microsecond where id = 2", "update u_wide set c = 'cafe3' where id = 3", "update u_wide set i = 4 where id = 4"},
 		[4]int64{996, 4, 0, 0}},
+	// Text that became numbers and times, BIT that became an integer, a SET in another order.
+	{"u_retyped", "(id int primary key, a varchar(10), b varchar(30), c bit(1), s set('x','y','z'))", "(id int primary key, a decimal(10,2), b datetime(6), c tinyint, s set('z','y','x'))",
+		[]string{"select 1, '10', '2020-01-01 10:00:00', 1, 'x,y'", "select 2, '007', '2020-01-02', 0, 'z'", "select 3, '1.5', null, null, 'x,y,z'"}, 3,
+		[]string{"update u_retyped set a = a + 0.01 where id = 2", "update u_retyped set s = 'x,z' where id = 1"}, [4]int64{1, 2, 0, 0}},
 	// Exact numbers of more digits than a DOUBLE has.
 	{"u_exact", "(id int primary key, d double, e double, f double(40,20))", "(id int primary key, d bigint unsigned, e decimal(50,20), f decimal(50,18))",
 		[]string{"select 1, 9007199254740992e0, 0.1e0, 0.1e0", "select 2, 9223372036854775808e0, 1e25 / 3, 1e0 / 3", "select 3, 5, 0.1e0 + 0.2e0, 123456789.125e0"}, 3,

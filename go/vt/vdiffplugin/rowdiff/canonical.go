@@ -5,6 +5,7 @@ package rowdiff
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strconv"
 
 	"vitess.io/vitess/go/mysql/collations"
@@ -44,6 +45,8 @@ type column struct {
 	numericCompare bool            // unequal forms may still be the same number (float and decimal)
 	exactTarget    bool            // the target has in exact numbers what the source has as DOUBLE: equal forms may be unlike numbers
 	asPrinted      bool            // the target has a FLOAT in more digits, and rows are paired as wholes
+	wasText        bool            // the source has as text what the target has as a number or a time
+	unlikeSets     bool            // SETs whose members may be in another order
 	unlikeText     bool            // the bytes that arrive are of two charsets: equal ones may be unlike text
 	folds          bool            // the target has text here
 	// weights are what is known of the weights of text whose forms are in the charset weighed; nil where it is folded here.
@@ -84,6 +87,8 @@ func newComparer(t *plan.Table) (*comparer, error) {
 			return nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s: column %s is ordered by a collation that is not known", t.Name, pc.Name)
 		}
 		src, tgt := pc.Source.Type, pc.Target.Type
+		col.wasText = isText(pc.Source) && col.form != formText && col.form != formBytes
+		col.unlikeSets = src == sqltypes.Set && tgt == sqltypes.Set && pc.Source.ColumnType != pc.Target.ColumnType
 		col.asPrinted = wasFloat(&pc) && col.form == formFloat && !t.KeyUnique
 		col.exactTarget = src == sqltypes.Float64 && (sqltypes.IsIntegral(tgt) || tgt == sqltypes.Decimal)
 		col.numericCompare = isNumber(src) && isNumber(tgt) && (src != tgt || sqltypes.IsFloat(src))
@@ -101,7 +106,15 @@ func formOf(c plan.Column) form {
 	src, tgt := c.Source.Type, c.Target.Type
 	both := func(is func(querypb.Type) bool) bool { return is(src) && is(tgt) }
 	exact := func(t querypb.Type) bool { return sqltypes.IsIntegral(t) || t == sqltypes.Decimal }
+	integral := func(t querypb.Type) bool { return sqltypes.IsIntegral(t) || t == sqltypes.Bit }
+	fromText := isText(c.Source)
 	switch {
+	case fromText && exact(tgt):
+		return formDecimal
+	case fromText && sqltypes.IsFloat(tgt):
+		return formFloat
+	case fromText && isTemporal(tgt):
+		return formTemporal
 	case both(sqltypes.IsIntegral):
 		return formInteger
 	case both(exact):
@@ -112,11 +125,18 @@ func formOf(c plan.Column) form {
 		return formTemporal
 	case src == sqltypes.Bit && tgt == sqltypes.Bit:
 		return formBit
+	case both(integral):
+		return formInteger
 	case c.Source.Charset != "" && c.Target.Charset != "":
 		return formText
 	default:
 		return formBytes
 	}
+}
+
+// isText says whether a column is text of any kind but a list of names.
+func isText(t plan.ColumnType) bool {
+	return t.Charset != "" && t.Charset != "binary" && t.Type != sqltypes.Enum && t.Type != sqltypes.Set && t.Type != sqltypes.TypeJSON
 }
 
 func isTemporal(t querypb.Type) bool {
@@ -129,8 +149,14 @@ func isTemporal(t querypb.Type) bool {
 
 // appendForm appends the canonical form of a value that is not NULL.
 func (col *column) appendForm(dst, value []byte, fromSource bool) []byte {
+	if col.wasText && fromSource {
+		value = bytes.TrimPrefix(bytes.TrimSpace(value), []byte("+"))
+	}
 	switch col.form {
 	case formInteger:
+		if col.Source.Type == sqltypes.Bit && fromSource || col.Target.Type == sqltypes.Bit && !fromSource {
+			return strconv.AppendUint(dst, bitsOf(value), 10)
+		}
 		return appendInteger(dst, value)
 	case formDecimal:
 		return appendDecimal(dst, value)
@@ -146,11 +172,33 @@ func (col *column) appendForm(dst, value []byte, fromSource bool) []byte {
 	case formBit:
 		return append(dst, bytes.TrimLeft(value, "\x00")...)
 	case formText:
+		at := len(dst)
 		if col.unlikeText {
-			return col.appendText(dst, value, fromSource)
+			dst = col.appendText(dst, value, fromSource)
+		} else {
+			dst = append(dst, value...)
 		}
+		if col.unlikeSets {
+			dst = append(dst[:at], inOrder(dst[at:])...)
+		}
+		return dst
 	}
 	return append(dst, value...)
+}
+
+// inOrder returns the members of a SET in the order of their names: MySQL prints them as each side has declared them.
+func inOrder(set []byte) []byte {
+	members := bytes.Split(set, []byte(","))
+	slices.SortFunc(members, bytes.Compare)
+	return bytes.Join(members, []byte(","))
+}
+
+// bitsOf is the number that a BIT has.
+func bitsOf(value []byte) (n uint64) {
+	for _, b := range value {
+		n = n<<8 | uint64(b)
+	}
+	return n
 }
 
 // appendText appends text in UTF-8. Bytes of which nobody knows the text get a form that the other side has not: MySQL converts all text

@@ -333,6 +333,36 @@ func TestEqualValues(t *testing.T) {
 	f(ct(sqltypes.Float32), ct(sqltypes.Float32), "1.23457", "1.23456", false)
 	f(ct(sqltypes.Float64), ct(sqltypes.Float32), "1.2345678", "1.23457", false)
 	f(ct(sqltypes.VarChar), ct(sqltypes.VarChar), "a", "a ", false)
+	// Text that became a number or a time, and no text that is made of one.
+	text := textColumn("v", "utf8mb4_bin", "utf8mb4_bin", 0).Source
+	f(text, ct(sqltypes.Decimal), "10", "10.00", true)
+	f(text, ct(sqltypes.Decimal), " +1.5 ", "1.50", true)
+	f(text, ct(sqltypes.Decimal), "1.5", "1.51", false)
+	f(text, ct(sqltypes.Int32), "007", "7", true)
+	f(text, ct(sqltypes.Int32), "-0", "0", true)
+	f(text, ct(sqltypes.Int32), "abc", "0", false)
+	f(text, ct(sqltypes.Int32), "", "0", false)
+	f(text, ct(sqltypes.Float64), "1.0", "1", true)
+	f(text, ct(sqltypes.Float64), "1e3", "1000", true)
+	f(text, ct(sqltypes.Datetime), "2020-01-01 10:00:00", "2020-01-01 10:00:00.000000", true)
+	f(text, ct(sqltypes.Datetime), "2020-01-01", "2020-01-01 00:00:00", true)
+	f(text, ct(sqltypes.Datetime), "2020-01-01 10:00:00", "2020-01-01 10:00:01", false)
+	f(ct(sqltypes.Int32), text, "7", "007", false)
+	// BIT and integers.
+	f(ct(sqltypes.Bit), ct(sqltypes.Int8), "\x01", "1", true)
+	f(ct(sqltypes.Bit), ct(sqltypes.Uint64), "\xff\xff\xff\xff\xff\xff\xff\xff", "18446744073709551615", true)
+	f(ct(sqltypes.Bit), ct(sqltypes.Int8), "\x01", "0", false)
+	f(ct(sqltypes.Uint16), ct(sqltypes.Bit), "258", "\x01\x02", true)
+	f(ct(sqltypes.Bit), ct(sqltypes.Bit), "\x00\x01", "\x01", true)
+	// SETs whose members are declared in another order.
+	set := func(columnType string) plan.ColumnType {
+		t := text
+		t.Type, t.ColumnType = sqltypes.Set, columnType
+		return t
+	}
+	f(set("set('x','y','z')"), set("set('z','y','x')"), "x,y", "y,x", true)
+	f(set("set('x','y','z')"), set("set('z','y','x')"), "x,y", "z,x", false)
+	f(set("set('x','y','z')"), set("set('z','y','x')"), "", "", true)
 	f(ct(sqltypes.VarChar), ct(sqltypes.VarChar), null, "", false)
 	f(ct(sqltypes.VarChar), ct(sqltypes.VarChar), null, null, true)
 	latin1, utf8 := textColumn("v", "latin1_swedish_ci", "latin1_swedish_ci", 0).Source, textColumn("v", "utf8mb4_bin", "utf8mb4_bin", 0).Source
