@@ -238,6 +238,9 @@ func (d *digests) checkpointOf(t *digestTable) (*sidecar.Progress, error) {
 				lastPK, c.Counted = pk, first.Rows
 			}
 		}
+		if !c.Segments[0].Done && j.processed() > 0 {
+			return nil, nil // the rows that the report has are those of the first segment: the checkpoint before stays
+		}
 		text, err := json.Marshal(&c)
 		if err != nil {
 			return nil, err

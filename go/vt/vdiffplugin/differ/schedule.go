@@ -221,7 +221,7 @@ func (r *run) retryWait(tries int) time.Duration {
 // was when the table was planned, passes with a plan of what is there by then.
 func classified(err error) error {
 	switch numberOf(err) {
-	case sqlerror.ERNoSuchTable, sqlerror.ERBadFieldError:
+	case sqlerror.ERNoSuchTable, sqlerror.ERBadFieldError, sqlerror.ERKeyDoesNotExist:
 		if _, ok := sidecar.ClassOf(err); !ok {
 			return sidecar.AsTransient(vterrors.Wrap(err, "its schema has changed since it was planned, the next try compares what is there then"))
 		}
@@ -243,7 +243,7 @@ func isPermanent(err error) bool {
 		return class == sidecar.Permanent
 	}
 	switch numberOf(err) {
-	case sqlerror.ERNoSuchTable, sqlerror.ERBadDb, sqlerror.ERBadFieldError, sqlerror.ERAccessDeniedError,
+	case sqlerror.ERNoSuchTable, sqlerror.ERBadDb, sqlerror.ERBadFieldError, sqlerror.ERKeyDoesNotExist, sqlerror.ERAccessDeniedError,
 		sqlerror.ERTableAccessDenied, sqlerror.ERDBAccessDenied, sqlerror.ERParseError, sqlerror.ERWrongValue:
 		return true
 	}

@@ -63,6 +63,11 @@ func (s *sourceSchemas) has(table string) bool {
 	return slices.ContainsFunc(s.shards, func(schema *plan.Schema) bool { return schema.Tables[table] != nil })
 }
 
+// partialJSON says whether any shard writes parts of a table's JSON values to its binary log.
+func (s *sourceSchemas) partialJSON(table string) bool {
+	return slices.ContainsFunc(s.shards, func(schema *plan.Schema) bool { t := schema.Tables[table]; return t != nil && t.PartialJSON })
+}
+
 // unlike is the error of a table that is not the same on all source shards, as while a change of it goes from shard to shard.
 func (s *sourceSchemas) unlike(table string) error {
 	for i := range s.shards {

@@ -62,7 +62,7 @@ func (r *run) plansOf(ctx context.Context, selected []plan.Selection) ([]planned
 			p.table, p.err = plan.Build(plan.Input{
 				Rule: s.Rule, Target: s.Target, Source: source.shards[0].Tables[s.SourceName],
 				SourceTimeZone: r.sourceTZ, TargetTimeZone: r.targetTZ,
-				Reference: references[s.SourceName], SourceShards: len(r.shards),
+				Reference: references[s.SourceName], SourceShards: len(r.shards), PartialJSON: source.partialJSON(s.SourceName),
 				Parser: r.Env.Parser(), Collations: r.Env.CollationEnv(),
 			})
 		}

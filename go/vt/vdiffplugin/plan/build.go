@@ -35,6 +35,8 @@ type Input struct {
 	TargetTimeZone string
 	// Reference says that every source shard holds a copy of the whole table.
 	Reference bool
+	// PartialJSON says that the table has TableSchema.PartialJSON on a source shard.
+	PartialJSON bool
 	// SourceShards is how many streams the source's rows come in.
 	SourceShards int
 	Parser       *sqlparser.Parser

@@ -116,3 +116,38 @@ func TestDigestFilters(t *testing.T) {
 	not("select id, convert_tz(d, 'UTC', 'US/Pacific') as d from t", table, "create table t(id bigint primary key, d datetime)", "computed")
 	not("select a as id, count(*) as a from t group by a", table, "create table t(id bigint primary key, a int)", "groups")
 }
+
+// TestDigestOfPartialJSON tests that a table with JSON is compared in the fence where a source's binary log may have parts of its values only,
+// and other tables are not.
+func TestDigestOfPartialJSON(t *testing.T) {
+	f := func(table string, digestible bool) {
+		t.Helper()
+		in := input(t, "", table, table)
+		in.PartialJSON = true
+		plan, err := Build(in)
+		require.NoError(t, err)
+		require.Equal(t, digestible, plan.Digest != nil)
+		if !digestible {
+			assert.Contains(t, plan.NotDigestible, "column j")
+		}
+	}
+	f("create table t(id bigint primary key, j json)", false)
+	f("create table t(id bigint primary key, j text)", true)
+}
+
+// TestInvisibleIndex tests that nobody is told to use an index which MySQL refuses to be told to use.
+func TestInvisibleIndex(t *testing.T) {
+	in := input(t, "", "create table t(a int primary key, b int not null, unique key u(b))", "create table t(a int not null, b int primary key)")
+	plan, err := Build(in)
+	require.NoError(t, err)
+	require.Equal(t, "u", plan.Digest.Source.Index)
+	for i := range in.Source.Unique {
+		in.Source.Unique[i].Invisible = in.Source.Unique[i].Name == "u"
+	}
+	plan, err = Build(in)
+	require.NoError(t, err)
+	assert.NotContains(t, plan.SourceQuery, directiveIndex)
+	if plan.Digest != nil {
+		assert.NotEqual(t, "u", plan.Digest.Source.Index)
+	}
+}

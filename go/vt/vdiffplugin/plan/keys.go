@@ -291,7 +291,7 @@ func (b *builder) sharedIndex() *keys {
 	})
 	for _, s := range sources {
 		for _, t := range b.in.Target.Unique {
-			if t.Prefix || s.Prefix || len(t.Columns) != len(s.Columns) {
+			if t.Prefix || s.Prefix || t.Invisible || s.Invisible || len(t.Columns) != len(s.Columns) {
 				continue
 			}
 			k := &keys{sourceKey: b.sourceColumns(s.Columns), targetKey: b.targetColumns(t.Columns), unique: true}

@@ -28,10 +28,11 @@ const (
 	maxSchemaRows = 10_000_000
 
 	columnsQuery = `select table_name as table_name, column_name as column_name, column_type as column_type,
- character_set_name as character_set_name, collation_name as collation_name, is_nullable as is_nullable, extra as extra
+ character_set_name as character_set_name, collation_name as collation_name, is_nullable as is_nullable, extra as extra,
+ (select variable_value from performance_schema.global_variables where variable_name = 'binlog_row_value_options') as row_value_options
  from information_schema.columns where table_schema = %a and table_name in %a`
 	indexesQuery = `select table_name as table_name, index_name as index_name, column_name as column_name,
- sub_part as sub_part, nullable as nullable
+ sub_part as sub_part, nullable as nullable, is_visible as is_visible
  from information_schema.statistics where table_schema = %a and table_name in %a and non_unique = 0
  order by table_name, index_name, seq_in_index`
 )
@@ -119,6 +120,7 @@ func (l *loader) describe(ctx context.Context, s *Schema, names []string) error 
 		if i := t.Column(row.AsString("column_name", "")); i >= 0 {
 			l.setColumn(&t.Columns[i], row)
 		}
+		t.PartialJSON = strings.Contains(strings.ToUpper(row.AsString("row_value_options", "")), "PARTIAL_JSON")
 	}
 	for _, name := range names {
 		for _, column := range s.Tables[name].Columns {
@@ -185,6 +187,7 @@ func setIndexes(s *Schema, rows []sqltypes.RowNamedValues) {
 				usable = false
 			}
 			unique.Prefix = unique.Prefix || !row["sub_part"].IsNull()
+			unique.Invisible = strings.EqualFold(row.AsString("is_visible", ""), "NO")
 			unique.Columns = append(unique.Columns, column)
 		}
 		start = end

@@ -48,9 +48,9 @@ func (f *fakeTablet) ExecuteFetchAsApp(_ context.Context, _ *topodatapb.Tablet, 
 		}
 		return sqltypes.ResultToProto3(result), f.err
 	case strings.Contains(query, "information_schema.statistics"):
-		return rowsOf(query, f.indexes, "table_name", "index_name", "column_name", "sub_part", "nullable"), f.err
+		return rowsOf(query, f.indexes, "table_name", "index_name", "column_name", "sub_part", "nullable", "is_visible"), f.err
 	default:
-		return rowsOf(query, f.columns, "table_name", "column_name", "column_type", "character_set_name", "collation_name", "is_nullable", "extra"), f.err
+		return rowsOf(query, f.columns, "table_name", "column_name", "column_type", "character_set_name", "collation_name", "is_nullable", "extra", "row_value_options"), f.err
 	}
 }
 
@@ -64,7 +64,7 @@ func rowsOf(query string, rows [][]string, names ...string) *querypb.QueryResult
 		if !strings.Contains(query, "'"+row[0]+"'") {
 			continue
 		}
-		values := make([]sqltypes.Value, len(row))
+		values := make([]sqltypes.Value, len(names)) // those that a row does not have are NULL
 		for i, text := range row {
 			if values[i] = sqltypes.NewVarChar(text); text == "NULL" {
 				values[i] = sqltypes.NULL
@@ -101,7 +101,7 @@ func TestLoadSchema(t *testing.T) {
 			{"pk", "id", "bigint", "NULL", "NULL", "NO", "auto_increment"},
 			{"pk", "e", "enum('a')", "latin1", "latin1_swedish_ci", "YES", ""},
 			{"pk", "g", "int", "NULL", "NULL", "YES", "VIRTUAL GENERATED INVISIBLE"},
-			{"pk", "n", "varchar(9)", "utf8mb4", "utf8mb4_new_ci", "YES", "DEFAULT_GENERATED"},
+			{"pk", "n", "varchar(9)", "utf8mb4", "utf8mb4_new_ci", "YES", "DEFAULT_GENERATED", "PARTIAL_JSON"},
 			{"pke", "a", "int", "NULL", "NULL", "NO", ""},
 			{"pke", "b", "int", "NULL", "NULL", "NO", "STORED GENERATED"},
 			{"none", "x", "text", "utf8mb4", "utf8mb4_0900_ai_ci", "YES", ""},
@@ -118,7 +118,7 @@ func TestLoadSchema(t *testing.T) {
 			{"pk", "f", "NULL", "NULL", ""},
 			{"pk", "n", "n", "NULL", "YES"},
 			{"pk", "p", "id", "NULL", ""},
-			{"pk", "p", "n", "5", ""},
+			{"pk", "p", "n", "5", "", "NO"},
 			{"pke", "u", "b", "NULL", ""},
 			{"pke", "u", "a", "NULL", ""},
 		},
@@ -132,7 +132,9 @@ func TestLoadSchema(t *testing.T) {
 	require.Equal(t, []string{"id"}, pk.Key)
 	require.True(t, pk.KeyUnique)
 	require.Equal(t, int64(42), pk.Rows)
-	require.Equal(t, []UniqueIndex{{Name: "PRIMARY", Columns: []string{"id"}}, {Name: "p", Columns: []string{"id", "n"}, Prefix: true}}, pk.Unique)
+	require.Equal(t, []UniqueIndex{{Name: "PRIMARY", Columns: []string{"id"}}, {Name: "p", Columns: []string{"id", "n"}, Prefix: true, Invisible: true}}, pk.Unique)
+	require.True(t, pk.PartialJSON)
+	require.False(t, schema.Tables["pke"].PartialJSON)
 	require.Equal(t, []ColumnSchema{
 		{Name: "id", ColumnType: ColumnType{Type: sqltypes.Int64, ColumnType: "bigint", Collation: collations.CollationBinaryID}, AutoIncrement: true},
 		{Name: "e", ColumnType: ColumnType{Type: sqltypes.Enum, ColumnType: "enum('a')", Charset: "latin1", Collation: testEnv.LookupByName("latin1_swedish_ci"), Nullable: true, Stored: StoredText{"latin1", "latin1_swedish_ci"}}},

@@ -27,6 +27,8 @@ type TableSchema struct {
 	Unique []UniqueIndex
 	// Rows is MySQL's estimate of the number of rows.
 	Rows int64
+	// PartialJSON says that the tablet's MySQL may write to its binary log what has changed in a JSON value, and not all of the value.
+	PartialJSON bool
 }
 
 // ColumnSchema is one column of a TableSchema, in the table's order.
@@ -46,6 +48,8 @@ type UniqueIndex struct {
 	// Prefix is true when a column is indexed by its first characters only. The columns are unique all
 	// the same, but the index does not give their order.
 	Prefix bool
+	// Invisible is true when MySQL refuses to be told to use the index.
+	Invisible bool
 }
 
 // Column returns the position of the column called name, in whatever case, or -1.
