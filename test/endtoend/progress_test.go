@@ -25,6 +25,7 @@ func TestThrottled(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
 	r := reachMidTable(t, ctx, b)
+	waitForRows(t, ctx, b, r, bigRows/50) // below one percent clients tell no end
 	stop := func() {
 		t.Helper()
 		_, err := r.w.VDiff(ctx, "stop", r.uuid)

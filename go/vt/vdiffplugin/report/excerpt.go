@@ -36,7 +36,7 @@ func (b *Builder) skips(source, target []sqltypes.Value, maxValue int) []int {
 		if same+utf8.UTFMax < limit || same == len(s) && same == len(t) {
 			continue
 		}
-		skip := same - limit/4
+		skip := max(0, min(same-limit/4, len(s)-1, len(t)-1))
 		for sourceIsText && skip > 0 && !utf8.RuneStart(s[skip]) {
 			skip--
 		}

@@ -49,3 +49,25 @@ func TestExcerpts(t *testing.T) {
 	f(text, "utf8mb4", x(1000)+"a", x(1000)+"\xff", x(20)+cutMark, "0x"+strings.Repeat("78", 20)+cutMark)
 	f(text, "utf8mb4", x(1000), x(1000), x(20)+cutMark, x(20)+cutMark)
 }
+
+// TestSmallExcerpts tests every pair of a few long values with limits that are smaller than a character: none panics, and values whose
+// differing character there is room for are shown as different.
+func TestSmallExcerpts(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	values := []string{"a" + long, "b" + long, long, long + "b", long + "é", "é" + long, strings.Repeat("é", 60), strings.Repeat("é", 60) + "ö", strings.Repeat("😀", 60)}
+	table := &plan.Table{Name: "t", SourceName: "t", Key: []int{0}, Columns: []plan.Column{columnOf("id", "id", sqltypes.Int64, ""), columnOf("v", "v", sqltypes.VarChar, "utf8mb4")}}
+	for limit := 1; limit <= 40; limit++ {
+		options := everything
+		options.TruncateAt = limit
+		for _, source := range values {
+			for _, target := range values {
+				b := NewBuilder(table, nil, options)
+				b.AddMismatch([]sqltypes.Value{sqltypes.NewInt64(1), sqltypes.NewVarChar(source)}, []sqltypes.Value{sqltypes.NewInt64(1), sqltypes.NewVarChar(target)})
+				sample := b.Report().MismatchedRowsDiffs[0]
+				if source != target && limit >= 12 {
+					assert.NotEqual(t, sample.Source.Row["v"], sample.Target.Row["v"], "%d: %q and %q", limit, source, target)
+				}
+			}
+		}
+	}
+}
