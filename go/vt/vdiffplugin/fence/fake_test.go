@@ -36,6 +36,7 @@ type world struct {
 	execs   []string
 	failing func(query string) error
 	stuck   bool   // streams that run do not move
+	failed  string // the message of streams that are stuck, as VReplication leaves it when it tries again
 	broken  string // streams that run to a position stop before it, with this message
 	locks   int
 	lockCtx context.Context // of the lock that was taken last
@@ -164,7 +165,13 @@ func (w *world) Exec(query string) (*sqltypes.Result, error) {
 }
 
 func (w *world) move(s *sidecar.Stream) {
-	if s.State != stateRunning || s.StopPos == "" || w.stuck {
+	if s.State != stateRunning || s.StopPos == "" {
+		return
+	}
+	if w.stuck {
+		if w.failed != "" {
+			s.Message = w.failed
+		}
 		return
 	}
 	if w.broken != "" {

@@ -227,16 +227,25 @@ func TestCheck(t *testing.T) {
 	f(sidecar.Transient, func(w *world) { w.streams[0].Pos = "" })
 }
 
-// Tests that a stream which does not get to its position ends the fence: after the bound, or at once
-// when it has stopped on its way.
+// Tests that a stream which does not get to its position ends the fence: after the bound, with what
+// VReplication says of the stream, or at once when it has stopped on its way.
 func TestRunToFails(t *testing.T) {
-	w := newWorld("Running")
+	w := newWorld("Running", "Running")
 	w.stuck = true
+	w.failed = "unknown column x1"
 	err := w.manager(t).Do(t.Context(), vdiff1, quiet, func(ctx context.Context, f *Fence) error {
-		return f.RunTo(ctx, map[int32]string{1: position(20)}, 100*time.Millisecond)
+		return f.RunTo(ctx, map[int32]string{1: position(20), 2: position(10)}, 100*time.Millisecond)
 	})
 	require.ErrorContains(t, err, "--filtered-replication-wait-time")
-	assert.Equal(t, "Running", w.states())
+	require.ErrorContains(t, err, "(stream 1 is Running: unknown column x1)")
+	assert.Equal(t, "Running,Running", w.states())
+
+	w = newWorld("Running")
+	w.stuck = true
+	err = w.manager(t).Do(t.Context(), vdiff1, quiet, func(ctx context.Context, f *Fence) error {
+		return f.RunTo(ctx, map[int32]string{1: position(20)}, 100*time.Millisecond)
+	})
+	require.ErrorContains(t, err, "(stream 1 is Running)")
 
 	w = newWorld("Running")
 	w.broken = "table is gone"

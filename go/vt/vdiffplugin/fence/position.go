@@ -4,7 +4,9 @@ package fence
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"vitess.io/vitess/go/mysql/replication"
@@ -20,8 +22,7 @@ import (
 // encodes it) and returns when it is there. A stream that is at its position already is not touched.
 // wait bounds the whole.
 func (f *Fence) RunTo(ctx context.Context, positions map[int32]string, wait time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
-		"the streams of workflow %s did not reach the position of the snapshot within %v: raise --filtered-replication-wait-time, or see why the workflow lags", f.vdiff.Workflow, wait))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errLate)
 	defer cancel()
 	goals := make(map[int32]replication.Position, len(positions))
 	moved := false
@@ -47,7 +48,7 @@ func (f *Fence) RunTo(ctx context.Context, positions map[int32]string, wait time
 	if moved {
 		// They were Stopped a moment ago, which must not be taken for the end of their way.
 		if err := f.refresh(ctx); err != nil {
-			return causeOf(ctx, err)
+			return f.causeOf(ctx, err, goals, wait)
 		}
 	}
 	backoff := newBackoff(10*time.Millisecond, 250*time.Millisecond)
@@ -61,10 +62,10 @@ func (f *Fence) RunTo(ctx context.Context, positions map[int32]string, wait time
 			return vterrors.Wrapf(f.lock.Check(ctx), "the topo lock of workflow %s was lost", f.vdiff.Workflow)
 		}
 		if err := backoff.wait(ctx); err != nil {
-			return causeOf(ctx, err)
+			return f.causeOf(ctx, err, goals, wait)
 		}
 		if err := f.refresh(ctx); err != nil {
-			return causeOf(ctx, err)
+			return f.causeOf(ctx, err, goals, wait)
 		}
 	}
 }
@@ -122,10 +123,31 @@ func decode(s *sidecar.Stream) (replication.Position, error) {
 	return pos, nil
 }
 
-// causeOf replaces the bare error of an ended context by the reason why it ended.
-func causeOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
+// errLate is the cause of a context that ended because the streams took too long.
+var errLate = errors.New("the streams took too long")
+
+// causeOf replaces the bare error of an ended context by the reason why it ended. VReplication tries again whatever may pass,
+// and tells what it was in the message of a stream that still runs: restore takes that away, so that it is told here.
+func (f *Fence) causeOf(ctx context.Context, err error, goals map[int32]replication.Position, wait time.Duration) error {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		return err
+	}
+	if !errors.Is(cause, errLate) {
 		return cause
 	}
-	return err
+	var late []string
+	for _, s := range f.streams {
+		if at, err := decode(s); err == nil && at.AtLeast(goals[s.ID]) {
+			continue
+		}
+		text := fmt.Sprintf("stream %d is %s", s.ID, s.State)
+		if s.Message != "" && !strings.HasPrefix(s.Message, messagePrefix) {
+			text += ": " + s.Message
+		}
+		late = append(late, text)
+	}
+	return vterrors.Errorf(vtrpcpb.Code_DEADLINE_EXCEEDED,
+		"the streams of workflow %s did not reach the position of the snapshot within %v: raise --filtered-replication-wait-time, or see why the workflow lags (%s)",
+		f.vdiff.Workflow, wait, strings.Join(late, "; "))
 }
