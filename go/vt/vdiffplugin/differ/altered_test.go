@@ -26,8 +26,18 @@ import (
 // recordStore has records of tables, which it changes as the database would.
 type recordStore struct {
 	Store
-	tables []*sidecar.Table
-	broken error // of StartTables
+	tables  []*sidecar.Table
+	streams []*sidecar.Stream
+	reads   func(n int) // called before the streams are read for the nth time, if set
+	count   int
+	broken  error // of StartTables
+}
+
+func (s *recordStore) Streams(context.Context, string) ([]*sidecar.Stream, error) {
+	if s.count++; s.reads != nil {
+		s.reads(s.count)
+	}
+	return s.streams, nil
 }
 
 func (s *recordStore) table(name string) *sidecar.Table {
@@ -98,6 +108,9 @@ func runOfTable(t *testing.T, target []string, shards ...[]string) (*run, *recor
 	}
 	require.NoError(t, ts.SaveVSchema(t.Context(), &topo.KeyspaceVSchemaInfo{Name: "ks"}))
 	store := &recordStore{}
+	for _, s := range sources {
+		store.streams = append(store.streams, &sidecar.Stream{ID: s.streamID, State: "Running", Pos: sourceGTIDs})
+	}
 	v := &sidecar.VDiff{UUID: "u", Options: &tabletmanagerdatapb.VDiffOptions{CoreOptions: &tabletmanagerdatapb.VDiffCoreOptions{}}}
 	return &run{
 		Config: Config{Env: vtenv.NewTestEnv(), Store: store, Tablet: func() *topodatapb.Tablet { return &topodatapb.Tablet{Keyspace: "tk", Shard: "0"} }},

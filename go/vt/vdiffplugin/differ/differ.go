@@ -262,7 +262,10 @@ func (r *run) failTable(ctx context.Context, table string, err error) tableError
 	return tableError{table: table, err: err}
 }
 
-var stateError = binlogdatapb.VReplicationWorkflowState_Error.String()
+var (
+	stateError   = binlogdatapb.VReplicationWorkflowState_Error.String()
+	stateStopped = binlogdatapb.VReplicationWorkflowState_Stopped.String()
+)
 
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -87,7 +87,7 @@ func (r *run) records(ctx context.Context) (map[string]*sidecar.Table, error) {
 // plan makes a job for every table of the workflow that is not completed. Tables that cannot be
 // compared are recorded and returned as failed.
 func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err error) {
-	list, missing, err := r.tables(ctx)
+	list, missing, unsure, err := r.settledTables(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +113,8 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 		if p.record = records[p.name]; p.record == nil {
 			return nil, nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL, "table %s has no record", p.name)
 		}
-		if p.err != nil && planOf(p.record) != "" { // it could be compared once: a change may be on its way from one side to the other
+		// What could be compared once, or may be soon: a change may be on its way from one side to the other.
+		if p.err != nil && (unsure[p.name] || planOf(p.record) != "") {
 			p.err = sidecar.AsTransient(p.err)
 		}
 	}
