@@ -132,3 +132,31 @@ func TestDroppedMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, counts("shrunk", 998, 2, 0, 0), s.TableSummaryMap["shrunk"])
 }
+
+// TestAlteredOnItsWay begins a vdiff while the workflow has a new column of the source still to bring to the target: the two sides do not fit
+// together, which passes by itself, so that the vdiff is tried again and completes without a person.
+func TestAlteredOnItsWay(t *testing.T) {
+	b := testBed(t)
+	ctx := longContext(t)
+	require.NoError(t, addOne(ctx, b))
+	require.NoError(t, b.source().Exec(ctx, "create table widened (id int primary key, n int)", "insert into widened select n, n from numbers"))
+	w := b.c.Workflow("one", "widened")
+	require.NoError(t, w.MoveTables(ctx, "--source-keyspace", sourceName, "--tables", "widened", "--on-ddl", "EXEC"))
+	t.Cleanup(func() { assert.NoError(t, w.Cancel(context.WithoutCancel(ctx), "MoveTables")) })
+	uuid, err := w.VDiffCreate(ctx, "--auto-start=false") // vtctld creates none for streams that are stopped
+	require.NoError(t, err)
+	_, err = b.c.Vtctl(ctx, "Workflow", "--keyspace", "one", "stop", "--workflow", "widened")
+	require.NoError(t, err)
+	require.NoError(t, b.source().Exec(ctx, "alter table widened add column extra int default 5", "update widened set extra = 6 where id = 7"))
+	_, err = w.VDiff(ctx, "resume", uuid)
+	require.NoError(t, err)
+	s, err := w.WaitVDiff(ctx, uuid, vdiff.ErrorState)
+	require.NoError(t, err)
+	require.Contains(t, s.Errors["0"], "widened has columns that the target table does not have")
+	_, err = b.c.Vtctl(ctx, "Workflow", "--keyspace", "one", "start", "--workflow", "widened")
+	require.NoError(t, err)
+	s, err = w.WaitVDiff(ctx, uuid, vdiff.CompletedState)
+	require.NoError(t, err)
+	assert.Empty(t, s.Errors)
+	assert.Equal(t, counts("widened", 1000, 0, 0, 0), s.TableSummaryMap["widened"])
+}

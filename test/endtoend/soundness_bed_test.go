@@ -144,10 +144,13 @@ func (f *flow) provide(ctx context.Context) error {
 func (p *proving) source() *cluster.Tablet { return p.c.Primary("ssrc", "0") }
 
 // alter changes the schema of a table everywhere, in the order that lets replication go on: what an event names must be on
-// the target before. A table gets so many columns and indexes, and after that new comments.
+// the target before. A table gets so many columns and indexes, and after that new comments. One without a key gets no
+// columns: to VReplication all columns of the target are its key, so that a stream that starts again and meets an event of before the
+// change stays where it is for ever ("primary key column not found in ... the TableMap event"), and one that goes on changes rows that differ in the
+// new column alone.
 func (p *proving) alter(ctx context.Context, s *subject, index bool) error {
 	count, change := &s.added, "add column x%d int default %[1]d"
-	if index {
+	if index || s.keyless {
 		count, change = &s.indexed, "add index at_%d (rev)"
 	}
 	number := count.Load() + 1
@@ -155,11 +158,13 @@ func (p *proving) alter(ctx context.Context, s *subject, index bool) error {
 		change = fmt.Sprintf("comment 'at %d", time.Now().UnixMilli()) + ", %d'"
 	}
 	sql := "alter table " + s.name + " " + fmt.Sprintf(change, number)
-	for _, t := range p.c.Tablets() {
-		if t.Keyspace == "sone" || t.Keyspace == "sdst" && s.name != "s_kinds" { // there the workflow executes it
-			if err := t.Exec(ctx, sql); err != nil {
-				return err
-			}
+	targets := []*cluster.Tablet{p.c.Primary("sone", "0")} // before sdst, which is its source
+	if s.name != "s_kinds" {                               // there the workflow executes it
+		targets = append(targets, p.c.Primary("sdst", "-80"), p.c.Primary("sdst", "80-"))
+	}
+	for _, t := range targets {
+		if err := t.Exec(ctx, sql); err != nil {
+			return err
 		}
 	}
 	if err := p.source().Exec(ctx, sql); err != nil {

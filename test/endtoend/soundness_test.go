@@ -145,6 +145,7 @@ func (d *round) run(t *testing.T) {
 	defer func() {
 		if t.Failed() {
 			t.Logf("seed %d: %v; faults: %v", d.seed, d, d.faults)
+			d.describe(t)
 		}
 	}()
 	writing, stop := context.WithCancel(ctx)
