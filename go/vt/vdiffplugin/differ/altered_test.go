@@ -250,8 +250,25 @@ func TestAbsent(t *testing.T) {
 	class, _ := sidecar.ClassOf(err)
 	assert.Equal(t, sidecar.Permanent, class)
 
+	r, store = runOfTable(t, []string{"id"}, []string{"id"}, []string{"id"})
+	r.filter.Rules = []*binlogdatapb.Rule{{Match: "/.*"}}
+	r.tmc.(*schemaClient).columns["80-"]["late"] = []string{"id"} // created on the source since
+	for _, name := range []string{"t", "other", "late"} {
+		store.tables = append(store.tables, &sidecar.Table{Name: name, State: vdiff.PendingState})
+	}
+	jobs, failed, err = r.plan(t.Context())
+	require.NoError(t, err)
+	require.Len(t, jobs, 2)
+	assert.ErrorContains(t, summary(failed), "table late: it is a table of the workflow, and the target does not have it")
+	r.v.Options.CoreOptions.Tables = "t"
+	store.tables = []*sidecar.Table{{Name: "t", State: vdiff.PendingState}}
+	_, failed, err = r.plan(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, failed, "it was not asked for")
+
 	store.tables = store.tables[:0]
 	r.filter.Rules = []*binlogdatapb.Rule{{Match: "/x.*"}}
+	r.v.Options.CoreOptions.Tables = ""
 	_, _, err = r.plan(t.Context())
 	assert.ErrorContains(t, err, "no tables on this shard")
 	class, _ = sidecar.ClassOf(err)

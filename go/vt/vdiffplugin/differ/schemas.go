@@ -13,6 +13,7 @@ import (
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/plan"
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
 
+	topodatapb "vitess.io/vitess/go/vt/proto/topodata"
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
 )
 
@@ -25,11 +26,10 @@ type sourceSchemas struct {
 
 // sourceSchemas loads the schema of the selected tables from the primary of every source shard.
 func (r *run) sourceSchemas(ctx context.Context, selected []plan.Selection) (*sourceSchemas, error) {
-	s := &sourceSchemas{}
-	for _, shard := range r.shards {
-		if !slices.Contains(s.names, shard.shard) {
-			s.names, s.shards = append(s.names, shard.shard), append(s.shards, &plan.Schema{})
-		}
+	s := &sourceSchemas{names: r.shardNames()}
+	s.shards = make([]*plan.Schema, len(s.names))
+	for i := range s.shards {
+		s.shards[i] = &plan.Schema{}
 	}
 	var tables []string
 	for _, t := range selected {
@@ -40,22 +40,48 @@ func (r *run) sourceSchemas(ctx context.Context, selected []plan.Selection) (*so
 	if len(tables) == 0 {
 		return s, nil
 	}
+	err := r.eachSource(ctx, s.names, func(ctx context.Context, i int, primary *topodatapb.Tablet) (err error) {
+		s.shards[i], err = plan.LoadSchema(ctx, r.tmc, r.Env.CollationEnv(), primary, tables)
+		return err
+	})
+	return s, err
+}
+
+// sourceTables are the names of the tables of all source shards. One may be there several times.
+func (r *run) sourceTables(ctx context.Context) ([]string, error) {
+	shards := r.shardNames()
+	lists := make([][]string, len(shards))
+	err := r.eachSource(ctx, shards, func(ctx context.Context, i int, primary *topodatapb.Tablet) (err error) {
+		lists[i], err = plan.LoadTableNames(ctx, r.tmc, primary)
+		return err
+	})
+	return slices.Concat(lists...), err
+}
+
+// shardNames are the source shards, each once.
+func (r *run) shardNames() []string {
+	var names []string
+	for _, shard := range r.shards {
+		if !slices.Contains(names, shard.shard) {
+			names = append(names, shard.shard)
+		}
+	}
+	return names
+}
+
+// eachSource asks the primary of each source shard something, all at once.
+func (r *run) eachSource(ctx context.Context, shards []string, ask func(ctx context.Context, i int, primary *topodatapb.Tablet) error) error {
 	g, gctx := errgroup.WithContext(ctx)
-	for i, shard := range s.names {
+	for i, shard := range shards {
 		g.Go(contained(func() error {
 			primary, err := r.sourcePrimary(gctx, shard)
 			if err != nil {
 				return err
 			}
-			schema, err := plan.LoadSchema(gctx, r.tmc, r.Env.CollationEnv(), primary, tables)
-			if err != nil {
-				return vterrors.Wrap(err, "source")
-			}
-			s.shards[i] = schema
-			return nil
+			return vterrors.Wrap(ask(gctx, i, primary), "source")
 		}))
 	}
-	return s, g.Wait()
+	return g.Wait()
 }
 
 // has says whether any shard has a table.

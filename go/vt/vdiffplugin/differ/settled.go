@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"vitess.io/vitess/go/mysql/replication"
 	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/vterrors"
 
 	"github.com/vttablet-ext/vttablet-ext/go/vt/vdiffplugin/sidecar"
+
+	topodatapb "vitess.io/vitess/go/vt/proto/topodata"
 )
 
 // settledTables is tables, which looks at the two sides one after the other: while a change of the schema is on its way from one
@@ -71,23 +71,17 @@ const reachPoll = 100 * time.Millisecond
 func (r *run) reachSources(ctx context.Context) (bool, error) {
 	r.obs.Waiting("the streams, to see whether a change of the schema is on its way")
 	defer r.obs.Waiting("")
-	goals := make([]replication.Position, len(r.shards))
-	g, gctx := errgroup.WithContext(ctx)
-	for i, s := range r.shards {
-		g.Go(contained(func() error {
-			primary, err := r.sourcePrimary(gctx, s.shard)
-			if err != nil {
-				return err
-			}
-			encoded, err := r.tmc.PrimaryPosition(gctx, primary)
-			if err != nil {
-				return vterrors.Wrapf(err, "reading the position of source shard %s", s.shard)
-			}
-			goals[i], err = replication.DecodePosition(encoded)
-			return err
-		}))
-	}
-	if err := g.Wait(); err != nil {
+	shards := r.shardNames()
+	goals := make([]replication.Position, len(shards))
+	err := r.eachSource(ctx, shards, func(ctx context.Context, i int, primary *topodatapb.Tablet) error {
+		encoded, err := r.tmc.PrimaryPosition(ctx, primary)
+		if err != nil {
+			return vterrors.Wrapf(err, "reading the position of shard %s", shards[i])
+		}
+		goals[i], err = replication.DecodePosition(encoded)
+		return err
+	})
+	if err != nil {
 		return false, err
 	}
 	for deadline := time.Now().Add(r.replicationWait()); ; {
@@ -96,7 +90,7 @@ func (r *run) reachSources(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		reached, ended := true, false
-		for i, s := range r.shards {
+		for _, s := range r.shards {
 			n := slices.IndexFunc(streams, func(stream *sidecar.Stream) bool { return stream.ID == s.streamID })
 			if n < 0 {
 				return false, nil
@@ -109,7 +103,7 @@ func (r *run) reachSources(ctx context.Context) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			if !position.AtLeast(goals[i]) {
+			if !position.AtLeast(goals[slices.Index(shards, s.shard)]) {
 				reached, ended = false, ended || streams[n].State == stateError || streams[n].State == stateStopped
 			}
 		}

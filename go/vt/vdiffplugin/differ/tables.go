@@ -126,7 +126,7 @@ func (r *run) plan(ctx context.Context) (jobs []*job, failed []tableError, err e
 func absent(list []planned, missing []string, records map[string]*sidecar.Table) (absent []planned) {
 	for _, name := range missing {
 		absent = append(absent, planned{name: name, err: sidecar.AsPermanent(vterrors.Errorf(vtrpcpb.Code_FAILED_PRECONDITION,
-			"it is a table of the workflow, and the target does not have it: none of its rows are there. Copy it again, or name the other tables with --tables"))})
+			"it is a table of the workflow, and the target does not have it: none of its rows are there. Copy it, or name the other tables with --tables"))})
 	}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		is := func(p planned) bool { return p.name == name }
@@ -188,7 +188,13 @@ func (r *run) selectTables(ctx context.Context) (selected []plan.Selection, miss
 		selected, err = plan.Select(r.filter, target, strings.Split(list, ","), r.Env.Parser())
 		return selected, nil, err // it names what is missing of these
 	}
-	if missing, err = plan.Missing(r.filter, target); err != nil {
+	var source []string
+	if plan.HasPattern(r.filter) {
+		if source, err = r.sourceTables(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	if missing, err = plan.Missing(r.filter, target, source); err != nil {
 		return nil, nil, err
 	}
 	selected, err = plan.Select(r.filter, target, nil, r.Env.Parser())

@@ -31,6 +31,7 @@ const (
  character_set_name as character_set_name, collation_name as collation_name, is_nullable as is_nullable, extra as extra,
  (select variable_value from performance_schema.global_variables where variable_name = 'binlog_row_value_options') as row_value_options
  from information_schema.columns where table_schema = %a and table_name in %a`
+	namesQuery   = `select table_name as table_name from information_schema.tables where table_schema = %a and table_type = 'BASE TABLE' order by table_name`
 	indexesQuery = `select table_name as table_name, index_name as index_name, column_name as column_name,
  sub_part as sub_part, nullable as nullable, is_visible as is_visible
  from information_schema.statistics where table_schema = %a and table_name in %a and non_unique = 0
@@ -53,6 +54,24 @@ func LoadSchema(ctx context.Context, client SchemaClient, env *collations.Enviro
 		return nil, vterrors.Wrapf(err, "schema of tablet %s", topoproto.TabletAliasString(tablet.Alias))
 	}
 	return s, nil
+}
+
+// LoadTableNames reads the names of all tables of a tablet's database, without views.
+func LoadTableNames(ctx context.Context, client SchemaClient, tablet *topodatapb.Tablet) ([]string, error) {
+	l := &loader{client: client, tablet: tablet, dbName: topoproto.TabletDbName(tablet)}
+	query, err := sqlparser.ParseAndBind(namesQuery, sqltypes.StringBindVariable(l.dbName))
+	if err != nil {
+		return nil, err
+	}
+	result, err := l.fetch(ctx, query, maxSchemaRows)
+	if err != nil {
+		return nil, vterrors.Wrapf(err, "tables of tablet %s", topoproto.TabletAliasString(tablet.Alias))
+	}
+	var names []string
+	for _, row := range result.Named().Rows {
+		names = append(names, row.AsString("table_name", ""))
+	}
+	return names, nil
 }
 
 // loader is one LoadSchema.

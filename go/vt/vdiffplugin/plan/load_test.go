@@ -47,6 +47,8 @@ func (f *fakeTablet) ExecuteFetchAsApp(_ context.Context, _ *topodatapb.Tablet, 
 			result = sqltypes.MakeTestResult(result.Fields, "b|u", "a|u")
 		}
 		return sqltypes.ResultToProto3(result), f.err
+	case strings.Contains(query, "information_schema.tables"):
+		return sqltypes.ResultToProto3(sqltypes.MakeTestResult(sqltypes.MakeTestFields("table_name", "varchar"), "a", "b")), f.err
 	case strings.Contains(query, "information_schema.statistics"):
 		return rowsOf(query, f.indexes, "table_name", "index_name", "column_name", "sub_part", "nullable", "is_visible"), f.err
 	default:
@@ -184,4 +186,14 @@ func TestLoadSchemaErrors(t *testing.T) {
 	tablet.err = errors.New("no connection")
 	_, err = LoadSchema(context.Background(), tablet, testEnv, testTablet, nil)
 	require.ErrorContains(t, err, "no connection")
+}
+
+// Tests that the names of a database's tables are read, and that an error says of which tablet it is.
+func TestLoadTableNames(t *testing.T) {
+	tablet := &topodatapb.Tablet{Alias: &topodatapb.TabletAlias{Cell: "zone1", Uid: 7}, Keyspace: "ks"}
+	names, err := LoadTableNames(t.Context(), &fakeTablet{}, tablet)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, names)
+	_, err = LoadTableNames(t.Context(), &fakeTablet{err: errors.New("it is away")}, tablet)
+	require.ErrorContains(t, err, "tables of tablet zone1-0000000007: it is away")
 }

@@ -85,23 +85,41 @@ func Select(filter *binlogdatapb.Filter, target *Schema, tables []string, parser
 	return selected, nil
 }
 
-// Missing returns the tables that a workflow's rules name, ordered by name, and that the target does not have: VReplication passes over them
-// without a word. What a regular expression matches is only what is there.
-func Missing(filter *binlogdatapb.Filter, target *Schema) ([]string, error) {
-	var missing []string
+// Missing returns the tables of a workflow, ordered by name, that the target does not have: VReplication passes over them without a
+// word. They are those that its rules name, and those of the source, given by their names, that a regular expression matches: that of a
+// Reshard matches a table, too, that was created on the source since. Tables that Vitess makes for itself are none.
+func Missing(filter *binlogdatapb.Filter, target *Schema, source []string) ([]string, error) {
+	candidates := make(map[string]bool)
 	for _, rule := range filter.GetRules() {
-		name := rule.Match
-		if strings.HasPrefix(name, "/") || target.Tables[name] != nil || slices.Contains(missing, name) {
+		if !isPattern(rule) {
+			candidates[rule.Match] = true
+		}
+	}
+	for _, name := range source {
+		if !schema.IsInternalOperationTableName(name) {
+			candidates[name] = true
+		}
+	}
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(candidates)) {
+		if target.Tables[name] != nil {
 			continue
 		}
-		first, err := MatchRule(name, filter)
+		rule, err := MatchRule(name, filter)
 		if err != nil {
 			return nil, err
 		}
-		if first != nil {
+		// What a rule names is a table of the target: a source's table of that name may be another one.
+		if rule != nil && (isPattern(rule) || rule.Match == name) {
 			missing = append(missing, name)
 		}
 	}
-	slices.Sort(missing)
 	return missing, nil
 }
+
+// HasPattern says whether a rule of a workflow takes the tables that a regular expression matches.
+func HasPattern(filter *binlogdatapb.Filter) bool {
+	return slices.ContainsFunc(filter.GetRules(), func(rule *binlogdatapb.Rule) bool { return isPattern(rule) && rule.Filter != vreplication.ExcludeStr })
+}
+
+func isPattern(rule *binlogdatapb.Rule) bool { return strings.HasPrefix(rule.Match, "/") }
