@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 GO ?= go
 BIN := $(CURDIR)/build/bin
 VITESS := vitess.io/vitess/go/cmd
-E2E_TIMEOUT ?= 40m
+E2E_TIMEOUT ?= 75m
 # Which tests of `make e2e` and `make unit` run: RUN=TestName
 RUN ?= .
 

@@ -50,9 +50,7 @@ func TestAlteredRows(t *testing.T) {
 func TestAlteredRanges(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
-	r := reachMidTable(t, ctx, b)
-	_, err := r.w.VDiff(ctx, "stop", r.uuid)
-	require.NoError(t, err)
+	r := stopMidTable(t, ctx, b, 1)
 	verified, err := b.target().Query(ctx, "select t.rows_compared from _vt.vdiff_table t join _vt.vdiff v on v.id = t.vdiff_id where v.vdiff_uuid = '"+r.uuid+"' and json_extract(t.report, '$.Checkpoint') is not null")
 	require.NoError(t, err)
 	require.Len(t, verified.Rows, 1, "there is a checkpoint")

@@ -37,7 +37,7 @@ type bed struct {
 const (
 	smallRows  = 20_000
 	bigRows    = 1_000_000
-	waitTime   = 4 * time.Minute
+	waitTime   = 10 * time.Minute
 	smallName  = "small"
 	bigName    = "big"
 	sourceName = "src"
@@ -221,4 +221,16 @@ func noPanics(t *testing.T, c *cluster.Cluster) {
 	lines, err := c.GrepLogs(panics)
 	require.NoError(t, err)
 	assert.Empty(t, strings.Join(lines, "\n"))
+}
+
+// waitErrors waits until a vdiff has an error on each of the shards: it is in error as soon as one of them is.
+func waitErrors(t *testing.T, ctx context.Context, w *cluster.Workflow, uuid string, shards ...string) *workflow.Summary {
+	t.Helper()
+	var s *workflow.Summary
+	require.NoError(t, cluster.WaitFor(ctx, "the errors of all shards", 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+		var err error
+		s, err = w.VDiffShow(ctx, uuid)
+		return err == nil && !slices.ContainsFunc(shards, func(shard string) bool { return s.Errors[shard] == "" }), err
+	}))
+	return s
 }

@@ -112,14 +112,12 @@ func TestCreateOptions(t *testing.T) {
 
 	uuid, err := b.small.VDiffCreate(ctx, "--tables", "s1,nosuch,s2")
 	require.NoError(t, err)
-	s, err = b.small.WaitVDiff(ctx, uuid, vdiff.ErrorState)
-	require.NoError(t, err)
+	s = waitErrors(t, ctx, b.small, uuid, "-80", "80-")
 	assert.Contains(t, s.Errors["-80"], "nosuch")
 
 	uuid, err = b.small.VDiffCreate(ctx, "--source-cells", "nowhere")
 	require.NoError(t, err)
-	s, err = b.small.WaitVDiff(ctx, uuid, vdiff.ErrorState)
-	require.NoError(t, err)
+	s = waitErrors(t, ctx, b.small, uuid, "-80", "80-")
 	assert.Contains(t, s.Errors["-80"], "no such cells in the topo: nowhere; it has zone1")
 
 	uuid, err = b.small.VDiffCreate(ctx, "--tablet-types", "rdonly", "--auto-retry=false")

@@ -5,6 +5,7 @@ package endtoend
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,27 @@ func reachMidTable(t *testing.T, ctx context.Context, b *bed) *running {
 	return nil
 }
 
+// stopMidTable stops a vdiff of the big table when more than n of its rows are written down on -80. Where the table was completed
+// before it could be stopped, it is tried again.
+func stopMidTable(t *testing.T, ctx context.Context, b *bed, n int64) *running {
+	t.Helper()
+	for range 10 {
+		r := create(t, ctx, b.big)
+		waitForRows(t, ctx, b, r, n)
+		_, err := r.w.VDiff(ctx, "stop", r.uuid)
+		require.NoError(t, err)
+		waitForState(t, ctx, b, r, vdiff.StoppedState, vdiff.CompletedState)
+		result, err := b.target().Query(ctx, "select 1 from _vt.vdiff v join _vt.vdiff_table t on v.id = t.vdiff_id where v.vdiff_uuid = '"+r.uuid+"' and v.state = 'stopped' and json_extract(t.report, '$.Checkpoint') is not null")
+		require.NoError(t, err)
+		if len(result.Rows) == 1 {
+			return r
+		}
+		b.cleanUp(t, b.big)
+	}
+	require.Fail(t, "the table was completed ten times before it was stopped in its middle")
+	return nil
+}
+
 // reachErrored holds the lock of reachFence until the vdiff gives up for now: it is in error on -80
 // and will be retried.
 func reachErrored(t *testing.T, ctx context.Context, b *bed) *running {
@@ -134,11 +156,11 @@ func closeSession(conn *mysql.Conn) {
 }
 
 // waitForState waits for the state of the vdiff on the target -80, as its record says.
-func waitForState(t *testing.T, ctx context.Context, b *bed, r *running, state vdiff.VDiffState) {
+func waitForState(t *testing.T, ctx context.Context, b *bed, r *running, states ...vdiff.VDiffState) {
 	t.Helper()
-	require.NoError(t, cluster.WaitFor(ctx, fmt.Sprintf("vdiff %s to be %s on -80", r.uuid, state), 10*time.Millisecond, func(ctx context.Context) (bool, error) {
+	require.NoError(t, cluster.WaitFor(ctx, fmt.Sprintf("vdiff %s to be %v on -80", r.uuid, states), 10*time.Millisecond, func(ctx context.Context) (bool, error) {
 		result, err := b.target().Query(ctx, "select state from _vt.vdiff where vdiff_uuid = '"+r.uuid+"'")
-		return err == nil && len(result.Rows) == 1 && result.Rows[0][0].ToString() == string(state), nil
+		return err == nil && len(result.Rows) == 1 && slices.Contains(states, vdiff.VDiffState(result.Rows[0][0].ToString())), nil
 	}))
 }
 

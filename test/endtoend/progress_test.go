@@ -24,8 +24,7 @@ import (
 func TestThrottled(t *testing.T) {
 	b := testBed(t)
 	ctx := longContext(t)
-	r := reachMidTable(t, ctx, b)
-	waitForRows(t, ctx, b, r, bigRows/50) // below one percent clients tell no end
+	r := stopMidTable(t, ctx, b, bigRows/50) // below one percent clients tell no end
 	stop := func() {
 		t.Helper()
 		_, err := r.w.VDiff(ctx, "stop", r.uuid)
@@ -33,7 +32,6 @@ func TestThrottled(t *testing.T) {
 		_, err = r.w.WaitVDiff(ctx, r.uuid, vdiff.StoppedState)
 		require.NoError(t, err)
 	}
-	stop()
 	throttler := func(ctx context.Context, flags ...string) {
 		t.Helper()
 		_, err := b.c.Vtctl(ctx, slices.Concat([]string{"UpdateThrottlerConfig"}, flags, []string{sourceName})...)

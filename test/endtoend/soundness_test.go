@@ -26,7 +26,7 @@ import (
 const (
 	defaultRounds = 12
 	// roundTime is when a round is given up. Most take a few seconds.
-	roundTime = 3 * time.Minute
+	roundTime = 6 * time.Minute
 	// mostAdded is how many columns, and how many indexes, are added to a table.
 	mostAdded = 12
 )

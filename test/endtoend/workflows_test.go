@@ -19,7 +19,7 @@ import (
 )
 
 func longContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -60,10 +60,7 @@ func TestReshard(t *testing.T) {
 	require.NoError(t, source.Exec(ctx, "create table late (id bigint primary key)", "insert into late values (1), (2)", "create view seen as select * from late"))
 	uuid, err := w.VDiffCreate(ctx)
 	require.NoError(t, err)
-	require.NoError(t, cluster.WaitFor(ctx, "both shards to be in error", 100*time.Millisecond, func(ctx context.Context) (bool, error) {
-		s, err = w.VDiffShow(ctx, uuid)
-		return err == nil && len(s.Errors) == 2, err
-	}))
+	s = waitErrors(t, ctx, w, uuid, "-80", "80-")
 	for _, shard := range []string{"-80", "80-"} {
 		assert.Equal(t, "table late: it is a table of the workflow, and the target does not have it: none of its rows are there. Copy it, or name the other tables with --tables", s.Errors[shard])
 	}
